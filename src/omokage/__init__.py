@@ -1,0 +1,63 @@
+"""Omokage: the likeness stays, the person does not.
+
+Anonymizes wide tables and face photos by one idea: map the data into a space where distance and average make sense, make
+groups of at least k people there, unify each group, map back. Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "Anonymizer": "anonymizer",
+    "Cells": "grouping",
+    "Certificate": "certificate",
+    "LDiversity": "grouping.constraints",
+    "Laplace": "noise",
+    "MDAV": "grouping",
+    "Mondrian": "grouping",
+    "Release": "release",
+    "Roles": "tables",
+    "TCloseness": "grouping.constraints",
+    "read_table": "tables",
+    "verify": "verification",
+}
+
+__all__ = [
+    "MDAV",
+    "Anonymizer",
+    "Cells",
+    "Certificate",
+    "LDiversity",
+    "Laplace",
+    "Mondrian",
+    "Release",
+    "Roles",
+    "TCloseness",
+    "__version__",
+    "read_table",
+    "verify",
+]
+
+if TYPE_CHECKING:
+    from .anonymizer import Anonymizer
+    from .certificate import Certificate
+    from .grouping import MDAV, Cells, Mondrian
+    from .grouping.constraints import LDiversity, TCloseness
+    from .noise import Laplace
+    from .release import Release
+    from .tables import Roles, read_table
+    from .verification import verify
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(import_module(f".{_WHERE[name]}", __name__), name)
+    raise AttributeError(f"module 'omokage' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

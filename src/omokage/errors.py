@@ -32,7 +32,7 @@ class MapError(InputError):
     """A map cannot take these data, or has no way back."""
 
 
-class NotEnoughPeople(OmokageError, ValueError):  # noqa: N818 - it reads as what it says
+class NotEnoughPeople(OmokageError, ValueError):
     """The promise cannot be kept with the rows or persons given."""
 
 
@@ -44,7 +44,7 @@ class VerificationError(OmokageError):
     """A written release does not hold what its certificate says."""
 
 
-class MissingExtra(OmokageError, ImportError):  # noqa: N818 - it reads as what it says
+class MissingExtra(OmokageError, ImportError):
     """An optional dependency is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:

@@ -1,0 +1,46 @@
+"""The command line. Each command is a module; errors that are the user's to mend become one sentence and exit code 2."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from ..errors import OmokageError
+from . import demo, table, verify
+
+app = typer.Typer(
+    name="omokage",
+    help="Anonymize wide tables: map, group at least k people, unify, map back, and check the written bytes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+for command in (table, verify, demo):
+    command.register(app)
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: bool = typer.Option(False, "--version", help="Say the version and stop.")) -> None:
+    if version:
+        from .. import __version__
+
+        typer.echo(f"omokage {__version__}")
+        raise typer.Exit
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; exits with 0, with 1 where a check failed, and with 2 where the input is wrong."""
+    try:
+        app(args=arguments)
+    except OmokageError as error:
+        _say(str(error))
+        sys.exit(2)
+    except MemoryError:
+        _say("the memory is not enough for these data: take fewer rows, or a map with fewer components")
+        sys.exit(2)
+
+
+def _say(message: str) -> None:
+    typer.echo(f"omokage: {message}", err=True)

@@ -27,17 +27,18 @@ def mix(x):
 
 
 @_jit
-def draw_dims(seed, node, dims, count):
-    """Put ``count`` random dimensions, ascending, at the front of ``dims`` (Fisher–Yates, fixed by the node)."""
-    d = dims.shape[0]
+def draw_dims(seed, node, d, dims):
+    """Fill ``dims`` with random different dimensions of ``d``, ascending; the node in the tree fixes which.
+
+    Selection sampling: a dimension is taken with the share of those still needed among those still to come.
+    """
     state = mix(np.uint64(seed) ^ mix(np.uint64(node)))
+    taken = 0
     for j in range(d):
-        dims[j] = j
-    for j in range(count):
         state = mix(state)
-        pick = j + np.int64(state % np.uint64(d - j))
-        dims[j], dims[pick] = dims[pick], dims[j]
-    dims[:count].sort()
+        if state % np.uint64(d - j) < np.uint64(dims.shape[0] - taken):
+            dims[taken] = j
+            taken += 1
 
 
 @_sum
@@ -110,8 +111,9 @@ def column_sums(x, by_column, rows, shift, first, second):
     odd = m % 4
     for b in range(0, d, BLOCK):
         e = min(b + BLOCK, d)
-        first[b:e] = 0.0
-        second[b:e] = 0.0
+        for j in range(b, e):
+            first[j] = 0.0
+            second[j] = 0.0
         for i in range(odd):
             r = rows[i]
             for j in range(b, e):
@@ -146,17 +148,21 @@ def sampled_bounds(x, rows, dims, low, high):
 
 
 @_sum
-def sampled_sums(x, rows, dims, first, second):
+def sampled_sums(x, rows, dims, shift, first, second):
     """As ``column_sums``, for the columns named in ``dims``; False where one of their values is not finite."""
-    first[:] = 0.0
-    second[:] = 0.0
+    for t in range(dims.shape[0]):
+        first[t] = 0.0
+        second[t] = 0.0
     for i in range(rows.shape[0]):
         r = rows[i]
         for t in range(dims.shape[0]):
-            v = np.float64(x[r, dims[t]]) - np.float64(x[rows[0], dims[t]])
+            v = np.float64(x[r, dims[t]]) - np.float64(shift[dims[t]])
             first[t] += v
             second[t] += v * v
-    return np.isfinite(second.sum())
+    total = 0.0
+    for t in range(dims.shape[0]):
+        total += second[t] * 0.0
+    return total == 0.0
 
 
 @_jit
@@ -239,7 +245,8 @@ def split(x, j, rows, cut, values, spare):
         else:
             spare[right] = rows[i]
             right += 1
-    rows[cut:] = spare[:right]
+    for i in range(right):
+        rows[cut + i] = spare[i]
 
 
 @_jit
@@ -261,12 +268,13 @@ def grow(x, by_column, rows, begin, node, k, search, seed, use_variance, multipl
     first = np.empty(search if use_variance else 0, np.float64)
     second = np.empty(search if use_variance else 0, np.float64)
     shift = np.empty(d if use_variance else 0, x.dtype)
-    dims = np.empty(d if sampled else 0, np.int64)
+    dims = np.empty(search if sampled else 0, np.int64)
     values = np.empty(m0, x.dtype)
     spare = np.empty(m0, rows.dtype)
     stack_set = np.empty((128, 2), np.int64)
     stack_node = np.empty(128, np.uint64)
-    stack_set[0] = 0, m0
+    stack_set[0, 0] = 0
+    stack_set[0, 1] = m0
     stack_node[0] = node
     top = 1
     finite = True  # of all columns the caller has made sure; sampled ones are looked at when they are touched
@@ -279,17 +287,18 @@ def grow(x, by_column, rows, begin, node, k, search, seed, use_variance, multipl
             continue
         part = rows[lo:hi]
         if sampled:
-            draw_dims(seed, here, dims, search)
+            draw_dims(seed, here, d, dims)
         if use_variance:
+            for j in range(d):
+                shift[j] = x[part[0], j]
             if sampled:
-                finite = sampled_sums(x, part, dims[:search], first, second)
+                finite = sampled_sums(x, part, dims, shift, first, second)
             else:
-                shift[:] = x[part[0]]
                 column_sums(x, by_column, part, shift, first, second)
             variance_spread(first, second, m, spread)
         else:
             if sampled:
-                finite = sampled_bounds(x, part, dims[:search], low, high)
+                finite = sampled_bounds(x, part, dims, low, high)
             else:
                 column_bounds(x, by_column, part, low, high)
             range_spread(low, high, spread)
@@ -298,9 +307,11 @@ def grow(x, by_column, rows, begin, node, k, search, seed, use_variance, multipl
         j = widest(spread, weight, 2 if use_variance else 1, dims, sampled)
         cut = cut_at(m, k, multiples)
         split(x, j, part, cut, values, spare)
-        stack_set[top] = lo + cut, hi
+        stack_set[top, 0] = lo + cut
+        stack_set[top, 1] = hi
         stack_node[top] = here * np.uint64(2) + np.uint64(1)
-        stack_set[top + 1] = lo, lo + cut
+        stack_set[top + 1, 0] = lo
+        stack_set[top + 1, 1] = lo + cut
         stack_node[top + 1] = here * np.uint64(2)
         top += 2
     return True

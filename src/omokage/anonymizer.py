@@ -1,0 +1,390 @@
+"""Map, group, unify, map back: one class joins the parts (MIKU-2020 section 3; DR paper section 4).
+
+With no maps it is plain k-anonymization (DIRECT); with one map for both spaces the DR paper; with different group and
+synthesis maps MIKU; with noise instead of a grouper the DR paper's other half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from .certificate import (
+    Certificate,
+    Column,
+    classes_of_rows,
+    count,
+    sensitive_columns,
+    telling_columns,
+    uneven_units,
+    versions,
+)
+from .errors import InputError, MapError, NotEnoughPeople
+from .grouping.constraints import Constraint, merge_until
+from .grouping.matrix import Labels, check_k, seed_from
+from .grouping.persons import person_codes, person_weights, whose
+from .maps import Identity
+from .maps.run import describe, finite, seeded, way_back
+from .noise import Laplace
+from .release import Release, key_for, recount, require_promise, shuffled
+from .tables.encode import Scale, as_numbers, encode
+from .tables.read import with_kinds
+from .tables.roles import Roles
+from .tables.table import Kind, Table, as_table, is_frame
+from .unify import DEFAULT_UNIFIER, MATRIX_UNIFIERS, Weights, check_unifier, unify_column
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Grouped:
+    """Labels by row, and what every group (or, with noise, every row) becomes in the data's own space."""
+
+    labels: Labels
+    unified: NDArray[Any] | None
+
+
+class Anonymizer:
+    """Anonymizes a whole data set at once.
+
+    Parameters
+    ----------
+    grouper : object with ``fit_predict`` and ``k``, or None with ``noise``
+        Who is alike: :class:`~omokage.grouping.Mondrian`, ``MDAV``, ``Cells`` …
+    group_map : transformer or None
+        The space to group in; None groups in the synthesis map's space.
+    synthesis_map : transformer with ``inverse_transform``, or None
+        The space to average in; None averages the data as they are.
+    unifier : {"mean", "median"} or object with ``unify``
+        What a group becomes in the synthesis space.
+    noise : Laplace or None
+        Noise in the synthesis space instead of groups. It promises no k.
+    constraints : sequence of LDiversity, TCloseness
+        What groups must hold beyond k; groups that fail are merged with their nearest.
+    scale : {"range", "std", "none"}
+        How the columns of a table are put on one scale to be grouped without a map.
+    digits : int or None
+        Significant digits of released numbers; None keeps all.
+    random_state : int or None
+        Fixes groupers and maps that were given no seed of their own, and the order of the released rows. It is written
+        into the certificate; noise never uses it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omokage import Anonymizer, Mondrian
+    >>> X = np.array([[22.0, 1.0], [24.0, 1.0], [26.0, 0.0], [31.0, 0.0], [39.0, 0.0]])
+    >>> release = Anonymizer(Mondrian(k=2), random_state=0).release(X)
+    >>> release.certificate.found.k, sorted(release.data[:, 0].tolist())
+    (2, [24.0, 24.0, 24.0, 35.0, 35.0])
+    """
+
+    def __init__(
+        self,
+        grouper: Any = None,
+        *,
+        group_map: Any = None,
+        synthesis_map: Any = None,
+        unifier: Any = "mean",
+        noise: Laplace | None = None,
+        constraints: Sequence[Constraint] = (),
+        scale: Scale = "range",
+        digits: int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.grouper = grouper
+        self.group_map = group_map
+        self.synthesis_map = synthesis_map
+        self.unifier = unifier
+        self.noise = noise
+        self.constraints = constraints
+        self.scale = scale
+        self.digits = digits
+        self.random_state = random_state
+
+    def release(
+        self,
+        data: Any,
+        *,
+        roles: Roles | None = None,
+        person: Any = None,
+        kinds: Mapping[str, Kind] | None = None,
+        unify: Mapping[str, str] | None = None,
+        progress: Progress = lambda _: None,
+    ) -> Release:
+        """Anonymize ``data``: an array (all columns are quasi-identifiers), or a table or frame with ``roles``.
+
+        Parameters
+        ----------
+        data : (n, d) array, pandas or Polars frame, or Table
+        roles : Roles
+            The columns of a frame; None takes every column for a quasi-identifier.
+        person : (n,) array
+            For arrays: whose row it is. For frames name the column in ``roles``.
+        kinds, unify : mapping from column to kind, and to unifier
+        progress : called with what is being done
+        """
+        self._check()
+        seed = seed_from(self.random_state)
+        if is_frame(data):
+            if person is not None:
+                raise InputError("for a frame, name the person's column in roles")
+            return self._release_table(data, roles or Roles(rest="quasi"), kinds or {}, unify or {}, seed, progress)
+        if roles is not None or kinds or unify:
+            raise InputError("an array has no named columns: roles, kinds and unify are for frames")
+        return self._release_array(np.asarray(data), person_codes(person), seed, progress)
+
+    def _check(self) -> None:
+        if (self.grouper is None) == (self.noise is None):
+            raise InputError("give a grouper or noise, one of the two")
+        if self.grouper is not None:
+            check_k(self.grouper.k)
+        if self.digits is not None and self.digits < 1:
+            raise InputError(f"digits must be at least 1, but it is {self.digits}")
+        for name in ("group_map", "synthesis_map"):
+            if getattr(self, name) is not None and not hasattr(getattr(self, name), "fit"):
+                raise InputError(f"{name} must be a transformer, but it is of type {type(getattr(self, name)).__name__}")
+        if self.synthesis_map is not None and not hasattr(self.synthesis_map, "inverse_transform"):
+            raise MapError(
+                f"{type(self.synthesis_map).__name__} has no way back (inverse_transform), so it can group but not "
+                "synthesize: give it as group_map"
+            )
+
+    # ------------------------------------------------------------------ the method
+
+    def _anonymize(
+        self, x: NDArray[Any], g: NDArray[Any] | None, persons: Labels | None, weights: Weights, seed: int,
+        progress: Progress,
+        merge: Callable[[Labels, NDArray[Any]], Labels],
+    ) -> _Grouped:  # fmt: skip
+        """M_red = f(M), M'_red = A(M_red), M' = f⁻¹(M'_red); ``g`` is what the group map sees where it is not ``x``."""
+        synthesis = seeded(self.synthesis_map or Identity(), seed)
+        progress("mapping")
+        s = finite(synthesis.fit_transform(x), synthesis)
+        if self.noise is not None:
+            progress("adding noise")
+            return _Grouped(np.arange(len(x)), self._rounded(way_back(synthesis, self.noise.add(s), x)))
+        if self.group_map is not None:
+            group = seeded(self.group_map, seed)
+            z = finite(group.fit_transform(x if g is None else g), group)
+        else:
+            z = s if g is None or self.synthesis_map is not None else g
+        progress("grouping")
+        labels = merge(self._group(z, persons, seed), z)
+        progress("unifying")
+        unifier = MATRIX_UNIFIERS.get(self.unifier, self.unifier) if isinstance(self.unifier, str) else self.unifier
+        if isinstance(unifier, str):
+            raise InputError(f"there is no unifier {unifier!r} for mapped data: they are {', '.join(MATRIX_UNIFIERS)}")
+        # one way back per group, not per row: the same mean must not come back differently
+        return _Grouped(labels, self._rounded(way_back(synthesis, unifier.unify(s, labels, weights), x)))
+
+    def _group(self, z: NDArray[Any], persons: Labels | None, seed: int) -> Labels:
+        """Group rows, or persons by the mean of their rows."""
+        grouper = seeded(self.grouper, seed)
+        if persons is None:
+            labels: Labels = grouper.fit_predict(z)
+        else:
+            people = MATRIX_UNIFIERS["mean"].unify(z, persons)
+            if len(people) < grouper.k:
+                raise NotEnoughPeople(
+                    f"k = {grouper.k} needs at least {grouper.k} persons, but there are {len(people)}: lower k"
+                )
+            labels = grouper.fit_predict(people)[persons]
+        return labels
+
+    def _rounded(self, values: NDArray[Any]) -> NDArray[Any]:
+        if self.digits is None:
+            return values + 0.0  # no negative zero, which would look like another value
+        size = np.abs(values)
+        place = np.where(size > 0, np.floor(np.log10(np.where(size > 0, size, 1.0))), 0.0)
+        unit = 10.0 ** (self.digits - 1 - place)
+        rounded: NDArray[Any] = (np.round(values.astype(np.float64) * unit) / unit + 0.0).astype(values.dtype)
+        return rounded
+
+    # ------------------------------------------------------------------ arrays
+
+    def _release_array(self, data: NDArray[Any], persons: Labels | None, seed: int, progress: Progress) -> Release:
+        x = _as_rows(data)
+        if self.constraints:
+            raise InputError("l-diversity and t-closeness need a frame with a sensitive column")
+        if persons is not None and len(persons) != len(x):
+            raise InputError(f"person must name one person for each of the {len(x)} rows, but it has {len(persons)}")
+        done = self._anonymize(x, None, persons, person_weights(persons), seed, progress, lambda labels, _: labels)
+        unified = done.unified
+        assert unified is not None
+        classes = classes_of_rows(unified)  # canonical: ranks of the released rows, whatever the input's order
+        order = shuffled(np.argsort(classes[done.labels], kind="stable"), seed)
+        out = np.ascontiguousarray(unified[done.labels][order])
+        names = tuple(f"x_{j}" for j in range(out.shape[1]))
+        key = key_for(done.labels if self.noise is None else None, order, persons)
+        columns = tuple(Column(name, "quasi", "number", self._how()) for name in names)
+        found = count(classes_of_rows(out), persons=key.persons_by_row())
+        certificate = self._certificate(
+            found, columns, persons, {"rows": len(x), "columns": x.shape[1], "sha256": None}, seed, ()
+        )
+        table = Table(
+            pl.DataFrame(out, schema=list(names), orient="row"),
+            dict.fromkeys(names, "number"),
+            "npy",
+            arrays={"": names},
+        )
+        return Release(out, certificate, key, table)
+
+    def _how(self) -> str:
+        if self.noise is not None:
+            return "noise"
+        return self.unifier if isinstance(self.unifier, str) else type(self.unifier).__name__.lower()
+
+    # ------------------------------------------------------------------ tables
+
+    def _release_table(
+        self,
+        data: Any,
+        roles: Roles,
+        kinds: Mapping[str, Kind],
+        unify: Mapping[str, str],
+        seed: int,
+        progress: Progress,
+    ) -> Release:
+        table = with_kinds(as_table(data), kinds)
+        role = roles.resolve(table)
+        quasi = [name for name in role if role[name] == "quasi"]
+        mapped = self.noise is not None or not (self.synthesis_map is None or isinstance(self.synthesis_map, Identity))
+        columns = self._columns(table, role, unify, mapped)
+        sensitive = sensitive_columns(table.frame, columns) if self.constraints else []
+        persons = person_codes(None if roles.person is None else whose(table.frame[roles.person]))
+        weights = person_weights(persons)
+
+        def merge(labels: Labels, z: NDArray[Any]) -> Labels:
+            return merge_until(labels, z, sensitive, self.constraints)
+
+        notes = telling_columns(table, role)
+        if mapped:
+            who = "noise" if self.synthesis_map is None else f"the map {describe(self.synthesis_map)}"
+            x = as_numbers(table, quasi, who)
+            notes += uneven_units(x, describe(self.synthesis_map))
+            done = self._anonymize(x, None, persons, weights, seed, progress, merge)
+            groups = pl.DataFrame(done.unified, schema=quasi, orient="row")
+        else:
+            labels = self._group_columns(table, quasi, persons, seed, progress, merge)
+            done = _Grouped(labels, None)
+            groups = pl.DataFrame([self._unify(table, c, labels, weights) for c in columns if c.role == "quasi"])
+        progress("arranging")
+        order, frame = self._arrange(table, columns, groups, done.labels, seed)
+        key = key_for(done.labels if self.noise is None else None, order, persons)
+        source = {"rows": len(frame), "columns": len(table.frame.columns), "sha256": table.sha256}
+        draft = self._certificate(count(np.zeros(len(frame), np.int64)), columns, persons, source, seed, notes)
+        found = recount(frame, draft, self.constraints, key.persons_by_row())
+        certificate = self._certificate(found, columns, persons, source, seed, notes)
+        known = {c.name: table.kinds[c.name] for c in columns}
+        released = Table(frame, known, table.format, table.separator, arrays=table.arrays)
+        return Release(_same_type(frame, data), certificate, key, released, tuple(self.constraints))
+
+    def _group_columns(
+        self, table: Table, quasi: list[str], persons: Labels | None, seed: int, progress: Progress,
+        merge: Callable[[Labels, NDArray[Any]], Labels],
+    ) -> Labels:  # fmt: skip
+        """Labels from columns of any kind; a group map sees numbers as they are, and other kinds encoded."""
+        progress("grouping")
+        if self.group_map is None or isinstance(self.group_map, Identity):
+            z = encode(table, quasi, self.scale, getattr(self.grouper, "axis_parallel", False))
+        else:
+            plain = all(table.kinds[name] in ("number", "boolean") for name in quasi)
+            x = encode(table, quasi, "none" if plain else self.scale, ordinal=False)
+            group = seeded(self.group_map, seed)
+            z = finite(group.fit_transform(x), group)
+        return merge(self._group(z, persons, seed), z)
+
+    def _columns(self, table: Table, role: Mapping[str, str], unify: Mapping[str, str], mapped: bool) -> tuple[Column, ...]:
+        for name in unify:
+            if role.get(name) != "quasi":
+                raise InputError(f"column {name!r} is to be unified, but it is not a quasi-identifier")
+        if unify and mapped:
+            raise InputError("with a map or noise all quasi-identifiers are treated alike: leave out the columns' unifiers")
+        columns = []
+        for name, part in role.items():
+            if part in ("identifier", "person"):
+                continue
+            how = None
+            if part == "quasi":
+                kind = table.kinds[name]
+                default = DEFAULT_UNIFIER[kind]
+                how = self._how() if mapped else check_unifier(name, kind, unify.get(name, default))
+            columns.append(Column(name, part, table.kinds[name], how))
+        return tuple(columns)
+
+    def _unify(self, table: Table, column: Column, labels: Labels, weights: Weights) -> pl.Series:
+        kind = table.kinds[column.name]
+        out = unify_column(table.frame[column.name], kind, column.unify or "", labels, weights)
+        if out.dtype.is_float():
+            out = pl.Series(column.name, self._rounded(out.to_numpy())).fill_nan(None)
+        return out
+
+    def _arrange(
+        self, table: Table, columns: Sequence[Column], groups: pl.DataFrame, labels: Labels, seed: int
+    ) -> tuple[Labels, pl.DataFrame]:
+        """Put the released rows in an order that depends on what is released and the seed alone."""
+        quasi = list(groups.columns)
+        rank = groups.with_row_index("__row__").sort(quasi, nulls_last=True)["__row__"].to_numpy()
+        place = np.empty(len(rank), dtype=np.int64)
+        place[rank] = np.arange(len(rank))
+        asis = [table.verbatim(c.name) for c in columns if c.role != "quasi"]
+        keys = pl.DataFrame([pl.Series("__group__", place[labels]), *(s.cast(pl.String) for s in asis)])
+        canonical = keys.with_row_index("__row__").sort(["__group__", *(s.name for s in asis)])["__row__"].to_numpy()
+        order = shuffled(canonical.astype(np.int64), seed)
+        unified = groups[labels[order]]
+        kept = pl.DataFrame([s.gather(order) for s in asis]) if asis else pl.DataFrame()
+        frame = pl.DataFrame([unified[c.name] if c.role == "quasi" else kept[c.name] for c in columns])
+        return order, frame
+
+    # ------------------------------------------------------------------ the certificate
+
+    def _certificate(
+        self,
+        found: Any,
+        columns: Sequence[Column],
+        persons: Labels | None,
+        source: dict[str, Any],
+        seed: int,
+        notes: Sequence[str],
+    ) -> Certificate:
+        if self.noise is not None:
+            promise = {"kind": "noise", "distribution": type(self.noise).__name__, "scale": self.noise.scale}
+            if self.noise.random_state is not None:
+                notes = [
+                    *notes,
+                    "The noise was drawn with a fixed seed: whoever knows it can take the noise off again.",
+                ]
+        else:
+            promise = {
+                "kind": "k-anonymity", "k": int(self.grouper.k), "counted": "rows" if persons is None else "persons"
+            }  # fmt: skip
+        method = {
+            "grouping": "none" if self.grouper is None else describe(self.grouper),
+            "group map": describe(self.group_map or self.synthesis_map),
+            "synthesis map": describe(self.synthesis_map),
+            "scale": self.scale,
+            "digits": self.digits,
+            "seed": seed,
+        }
+        certificate = Certificate(promise, found, method, tuple(columns), source, notes=tuple(notes), versions=versions())
+        if found.rows and found.groups > 1:
+            require_promise(certificate)
+        return certificate
+
+
+def _as_rows(data: NDArray[Any]) -> NDArray[Any]:
+    if data.ndim != 2:
+        raise InputError(f"a matrix of rows × columns is needed, but the data have shape {data.shape}")
+    if data.dtype.kind not in "fiub":
+        raise InputError(f"an array of numbers is needed, but it is of type {data.dtype}: give a frame for mixed columns")
+    return data if data.dtype in (np.float32, np.float64) else data.astype(np.float64)
+
+
+def _same_type(frame: pl.DataFrame, like: Any) -> Any:
+    return frame if isinstance(like, pl.DataFrame | Table) else frame.to_pandas()

@@ -1,0 +1,249 @@
+"""A release: what leaves, its certificate, and the link to the originals, which leaves only if asked for.
+
+It is written to a temporary folder beside its place, read back and counted there, and moved as a whole. An earlier
+release stays untouched until then, and its place is taken in one step.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .certificate import Certificate, classes_of_frame, count, sensitive_columns, versions
+from .errors import OutputError, VerificationError
+from .grouping.constraints import Constraint
+from .grouping.matrix import Labels
+from .tables.table import Table
+from .tables.write import data_name, read_written, reason_of, write_frame
+
+CERTIFICATE, READABLE = "certificate.json", "CERTIFICATE.md"
+KEY_FORMAT = "omokage-key/1"
+
+
+@dataclass(frozen=True)
+class Key:
+    """The link between input and release: secret.
+
+    groups : the group of each input row (−1 where there are no groups). rows : its row in the release. persons : whose
+    row it is, as a number.
+    """
+
+    groups: Labels
+    rows: Labels
+    persons: Labels | None = None
+
+    def persons_by_row(self) -> Labels | None:
+        """Whose row each released row is."""
+        if self.persons is None:
+            return None
+        by_row = np.empty_like(self.persons)
+        by_row[self.rows] = self.persons
+        return by_row
+
+
+@dataclass(frozen=True)
+class Release:
+    """What may leave, with its certificate.
+
+    Attributes
+    ----------
+    data : array or frame, of the type that was given in, with its rows shuffled
+    certificate : Certificate
+        Counted in memory; :meth:`write` counts again on the bytes.
+    key : Key
+        The secret link to the originals; never written unless :meth:`write` is given a place for it.
+    """
+
+    data: Any
+    certificate: Certificate
+    key: Key = field(repr=False)
+    table: Table = field(repr=False)  # how to write it; its frame is the released one
+    constraints: tuple[Constraint, ...] = field(default=(), repr=False)
+
+    def write(self, path: str | Path, *, key: str | Path | None = None, overwrite: bool = False) -> Path:
+        """Write data and certificate into the folder ``path``, whole or not at all; the key, if asked, elsewhere."""
+        target = Path(path)
+        key_path = None if key is None else Path(key)
+        require_places(target, key_path, overwrite)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _clear_abandoned(target)
+            stage = Path(tempfile.mkdtemp(prefix=_stage_prefix(target) + f"{os.getpid()}-", dir=target.parent))
+        except OSError as error:
+            raise OutputError(f"{target} cannot be written: {reason_of(error)}") from None
+        try:
+            certificate = self._fill(stage)
+            if key_path is not None:
+                self._write_key(key_path, certificate)
+            _move(stage, target)
+        except OSError as error:
+            if isinstance(error, OutputError):
+                raise
+            raise OutputError(f"{target} could not be written: {reason_of(error)}") from None
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+        return target
+
+    def _fill(self, stage: Path) -> Certificate:
+        """Write the files, read them back, and certify what is there."""
+        file = stage / data_name(self.table)
+        write_frame(self.table.frame, file, self.table)
+        written = read_written(file)
+        certificate = replace(
+            self.certificate, found=recount(written, self.certificate, self.constraints, self.key.persons_by_row())
+        )
+        require_promise(certificate)
+        content = file.read_bytes()
+        output = {"file": file.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        certificate = replace(certificate, output=output, versions=versions())
+        (stage / CERTIFICATE).write_text(certificate.to_json(), encoding="utf-8")
+        (stage / READABLE).write_text(certificate.to_markdown(), encoding="utf-8")
+        for each in stage.iterdir():
+            with each.open("rb") as opened:
+                os.fsync(opened.fileno())
+        stage.chmod(0o755)
+        return certificate
+
+    def _write_key(self, path: Path, certificate: Certificate) -> None:
+        content: dict[str, Any] = {
+            "format": KEY_FORMAT,
+            "release": (certificate.output or {})["sha256"],
+            "groups": self.key.groups.tolist(),
+            "rows": self.key.rows.tolist(),
+        }
+        if self.key.persons is not None:
+            content["persons"] = self.key.persons.tolist()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, stage = tempfile.mkstemp(prefix=".", dir=path.parent)  # readable by the owner alone
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(content, file)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(stage).replace(path)
+        finally:
+            Path(stage).unlink(missing_ok=True)
+
+
+def shuffled(order: Labels, seed: int) -> Labels:
+    """The order, shuffled. As it starts from released values alone, knowing the seed does not give the input's order."""
+    shuffled: Labels = np.random.default_rng([seed, 0x6F6D6F6B]).permutation(order)
+    return shuffled
+
+
+def key_for(labels: Labels | None, order: Labels, persons: Labels | None) -> Key:
+    """The key of rows released in ``order``; without ``labels`` there are no groups."""
+    rows = np.empty_like(order)
+    rows[order] = np.arange(len(order))
+    return Key(np.full(len(order), -1) if labels is None else labels, rows, persons)
+
+
+def recount(
+    written: pl.DataFrame, certificate: Certificate, constraints: Sequence[Constraint], persons: Labels | None
+) -> Any:
+    """Count a written frame's classes and constraints."""
+    quasi = [column.name for column in certificate.columns if column.role == "quasi"]
+    sensitive = sensitive_columns(written, certificate.columns) if constraints else []
+    return count(classes_of_frame(written, quasi), constraints, sensitive, persons)
+
+
+def require_promise(certificate: Certificate) -> None:
+    """Refuse a certificate whose findings fall short of its promise."""
+    if certificate.promise["kind"] == "noise":
+        return
+    asked, found = certificate.promise["k"], certificate.found
+    if found.k < asked:
+        raise VerificationError(f"k = {asked} was promised, but a class of {found.k} was found: nothing was released")
+    for entry in found.constraints:
+        close = entry["name"] == "t-closeness"
+        if (entry["found"] > entry["asked"] + 1e-9) if close else (entry["found"] < entry["asked"] - 1e-9):
+            raise VerificationError(
+                f"{entry['name']} of {entry['asked']:g} was promised, but {entry['found']:.4g} was found: "
+                "nothing was released"
+            )
+
+
+def require_places(target: Path, key: Path | None, overwrite: bool) -> None:
+    """Refuse places that must not be written to, before any work is done."""
+    _require_free(target, overwrite)
+    if key is not None:
+        _require_key_place(key, target, overwrite)
+
+
+def _require_free(target: Path, overwrite: bool) -> None:
+    """An earlier release may be replaced if asked; anything else that is there may not."""
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not (target.is_dir() and (target / CERTIFICATE).is_file()):
+        raise OutputError(f"{target} exists and is not a release: choose another place")
+    if not overwrite:
+        raise OutputError(f"{target} holds an earlier release: give another place, or --overwrite")
+
+
+def _require_key_place(key: Path, target: Path, overwrite: bool) -> None:
+    if target.resolve() in key.resolve().parents:
+        raise OutputError("the key undoes the release and must not lie in its folder: give it a place of its own")
+    if key.exists() and not overwrite:
+        raise OutputError(f"{key} exists: give the key another place, or --overwrite")
+
+
+def _stage_prefix(target: Path) -> str:
+    return f".{target.resolve().name}.omokage-"
+
+
+def _clear_abandoned(target: Path) -> None:
+    """Remove what a killed process has left beside the target."""
+    for left in target.parent.glob(_stage_prefix(target) + "*"):
+        number = left.name.removeprefix(_stage_prefix(target)).split("-")[0]
+        if number.isdigit() and not _alive(int(number)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _move(stage: Path, target: Path) -> None:
+    """Put the stage in the target's place in one step."""
+    if not target.exists() or not any(target.iterdir()):
+        stage.replace(target)
+    elif not _exchange(stage, target):
+        old = stage.with_name(stage.name + "-old")
+        target.replace(old)
+        stage.replace(target)
+        shutil.rmtree(old, ignore_errors=True)
+    handle = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _exchange(a: Path, b: Path) -> bool:
+    """Exchange two folders at once where the system can (Linux); the stage then holds the old one."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    at_fdcwd, exchange = -100, 2
+    return bool(call(at_fdcwd, os.fsencode(a), at_fdcwd, os.fsencode(b), exchange) == 0)

@@ -1,0 +1,88 @@
+"""Writing a released frame in the form its input had, and reading the written bytes back cell by cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ..errors import OutputError, TableError
+from .table import Table
+
+SUFFIX = {"csv": ".csv", "parquet": ".parquet", "feather": ".feather", "npy": ".npy", "npz": ".npz"}
+
+
+def data_name(table: Table) -> str:
+    """``data.csv``, ``data.tsv``, ``data.parquet`` …"""
+    return "data" + (".tsv" if table.format == "csv" and table.separator == "\t" else SUFFIX[table.format])
+
+
+def write_frame(frame: pl.DataFrame, path: Path, table: Table) -> None:
+    """Write ``frame`` to ``path``, in the form of ``table``."""
+    try:
+        with path.open("wb") as file:
+            if table.format == "csv":
+                frame.write_csv(file, separator=table.separator)
+            elif table.format == "parquet":
+                frame.write_parquet(file)
+            elif table.format == "feather":
+                frame.write_ipc(file)
+            elif table.format == "npy":
+                np.save(file, _stack(frame, frame.columns), allow_pickle=False)
+            else:
+                np.savez(file, allow_pickle=False, **_arrays(frame, table))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise OutputError(f"the release could not be written: {reason_of(error)}") from None
+
+
+def reason_of(error: Exception) -> str:
+    """The operating system's reason, without paths."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    text = str(error).lower()
+    for sign in ("no space left on device", "file too large", "disk quota exceeded", "permission denied"):
+        if sign in text:
+            return sign.capitalize()
+    return type(error).__name__
+
+
+def _arrays(frame: pl.DataFrame, table: Table) -> dict[str, np.ndarray]:
+    out: dict[str, np.ndarray] = {}
+    for name, columns in table.arrays.items():
+        left = [column for column in columns if column in frame.columns]
+        if left == [name]:
+            out[name] = _plain(frame[name])
+        elif left:
+            out[name] = _stack(frame, left)
+    return out
+
+
+def _stack(frame: pl.DataFrame, columns: list[str]) -> np.ndarray:
+    return np.column_stack([_plain(frame[name]) for name in columns])
+
+
+def _plain(column: pl.Series) -> np.ndarray:
+    """A NumPy array without Python objects: text becomes fixed-width text."""
+    values: np.ndarray = column.to_numpy()
+    return np.array(column.cast(pl.String).fill_null("").to_list(), dtype=np.str_) if values.dtype == object else values
+
+
+def read_written(path: Path) -> pl.DataFrame:
+    """The cells of a written release: text for CSV and TSV, typed otherwise."""
+    from .read import read_table
+
+    if path.suffix in (".csv", ".tsv"):
+        try:
+            separator = "\t" if path.suffix == ".tsv" else _written_separator(path)
+            return pl.read_csv(path, separator=separator, infer_schema=False)
+        except (pl.exceptions.PolarsError, OSError):
+            raise TableError(f"{path.name} cannot be read as a table: it is damaged or cut off") from None
+    return read_table(path).frame
+
+
+def _written_separator(path: Path) -> str:
+    from .read import _separator
+
+    with path.open("rb") as file:
+        return _separator(file.readline())
