@@ -330,12 +330,14 @@ class Anonymizer:
     ) -> tuple[Labels, pl.DataFrame]:
         """Put the released rows in an order that depends on what is released and the seed alone."""
         quasi = list(groups.columns)
-        rank = groups.with_row_index("__row__").sort(quasi, nulls_last=True)["__row__"].to_numpy()
+        rank = groups.select(pl.arg_sort_by(quasi)).to_series().to_numpy()
         place = np.empty(len(rank), dtype=np.int64)
         place[rank] = np.arange(len(rank))
         asis = [table.verbatim(c.name) for c in columns if c.role != "quasi"]
-        keys = pl.DataFrame([pl.Series("__group__", place[labels]), *(s.cast(pl.String) for s in asis)])
-        canonical = keys.with_row_index("__row__").sort(["__group__", *(s.name for s in asis)])["__row__"].to_numpy()
+        keys = pl.DataFrame(
+            [place[labels], *(s.cast(pl.String) for s in asis)], schema=[f"c{j}" for j in range(len(asis) + 1)]
+        )
+        canonical = keys.select(pl.arg_sort_by(keys.columns)).to_series().to_numpy()
         order = shuffled(canonical.astype(np.int64), seed)
         unified = groups[labels[order]]
         kept = pl.DataFrame([s.gather(order) for s in asis]) if asis else pl.DataFrame()

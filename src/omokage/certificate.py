@@ -143,8 +143,9 @@ def versions() -> dict[str, str]:
 def classes_of_frame(frame: pl.DataFrame, quasi: Sequence[str]) -> Labels:
     """A number for each row, equal where all quasi-identifiers are."""
     keys = frame.select(quasi)
-    first = keys.unique(maintain_order=True).with_row_index("__class__")
-    labels = keys.join(first, on=list(quasi), how="left", nulls_equal=True, maintain_order="left")["__class__"]
+    keys.columns = [f"c{j}" for j in range(len(quasi))]  # whatever the columns are called, "class" is free
+    first = keys.unique(maintain_order=True).with_row_index("class")
+    labels = keys.join(first, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["class"]
     return labels.cast(pl.Int64).to_numpy()
 
 

@@ -31,7 +31,7 @@ class Laplace:
     --------
     >>> import numpy as np
     >>> Laplace(1.5, random_state=0).add(np.zeros((1, 3))).round(2)
-    array([[ 0.48, -0.92, -3.76]])
+    array([[ 0.48, -0.93, -3.75]])
     """
 
     scale: float

@@ -70,9 +70,7 @@ class _Coded:
         if column.dtype in (pl.Categorical, pl.Enum):
             column = column.cast(pl.String)
         values = column.drop_nulls().unique().sort()
-        ranks = pl.DataFrame({column.name: values, "code": np.arange(len(values))})
-        ranked = column.to_frame().join(ranks, on=column.name, how="left", maintain_order="left")
-        codes = ranked["code"].fill_null(-1).to_numpy()
+        codes = (column.rank("dense").cast(pl.Int64) - 1).fill_null(-1).to_numpy()
         order = np.argsort(labels, kind="stable")
         first = np.concatenate([[0], np.cumsum(np.bincount(labels))[:-1]])
         return cls(codes[order].astype(np.int64), first, values.to_list())

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 
 from ..errors import InputError
 from . import cells_kernels as kernel
-from .head import head_of
+from .head import rough_head
 from .matrix import Labels, Matrix, Pool, as_matrix, pieces, require_finite, seed_from
 
 
@@ -79,7 +79,7 @@ class Cells(ClusterMixin, BaseEstimator):
         edges = np.array([0, len(x)])
         head = np.empty((0, 0), dtype=np.float32)
         if len(x) > limit + limit // 2:
-            head = _padded(head_of(x, 64, pool).rows)
+            head = _padded(rough_head(x, 64, pool))
             edges = _divide(head, rows, self.k, limit, seed, pool)
 
         def group(c: int) -> int:

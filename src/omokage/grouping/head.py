@@ -29,15 +29,28 @@ class Head:
 
 
 def head_of(x: Matrix, width: int, pool: Pool) -> Head:
-    """The head of ``x`` with ``width`` coordinates (fewer if there are fewer columns)."""
-    sample = x[:: max(1, len(x) // SAMPLE)].astype(np.float64)
-    origin = sample.mean(axis=0)
-    sample -= origin
+    """The head of ``x`` with ``width`` coordinates (fewer if there are fewer columns), in double precision."""
     with threadpool_limits(limits=1, user_api="blas"):  # the last bit must not depend on the number of threads
-        axes = _principal_axes(sample, min(width, x.shape[1]))
+        axes, origin = _axes(x, width)
         turned = pool.map(lambda part: _turn(x[part[0] : part[1]], axes, origin), pieces(*x.shape))
     rows, rest, length = (np.concatenate([t[i] for t in turned]) for i in range(3))
     return Head(rows, rest, length, axes, origin)
+
+
+def rough_head(x: Matrix, width: int, pool: Pool) -> NDArray[np.float32]:
+    """Only the rows of the head, in single precision: enough to look for neighbourhoods."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        axes, origin = (a.astype(np.float32) for a in _axes(x, width))
+        parts = pool.map(
+            lambda part: (x[part[0] : part[1]].astype(np.float32, copy=False) - origin) @ axes.T, pieces(*x.shape)
+        )
+    return np.concatenate(parts)
+
+
+def _axes(x: Matrix, width: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    sample = x[:: max(1, len(x) // SAMPLE)].astype(np.float64)
+    origin = sample.mean(axis=0)
+    return _principal_axes(sample - origin, min(width, x.shape[1])), origin
 
 
 def _principal_axes(sample: NDArray[np.float64], width: int) -> NDArray[np.float64]:

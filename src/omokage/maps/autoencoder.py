@@ -72,14 +72,14 @@ class Autoencoder(TransformerMixin, BaseEstimator):
         return self
 
     def _networks(self, d: int) -> tuple[nn.Sequential, nn.Sequential]:
-        nn = _torch().nn
+        parts = _torch().nn
         widths = [d, *self.hidden, self.n_components]
 
-        def stack(w: list[int]) -> nn.Sequential:
-            layers: list[nn.Module] = []
+        def stack(w: list[int]) -> Any:
+            layers: list[Any] = []
             for a, b in pairwise(w[:-1]):
-                layers += [nn.Linear(a, b), nn.ReLU()]
-            return nn.Sequential(*layers, nn.Linear(w[-2], w[-1]))
+                layers += [parts.Linear(a, b), parts.ReLU()]
+            return parts.Sequential(*layers, parts.Linear(w[-2], w[-1]))
 
         return stack(widths), stack(widths[::-1])
 

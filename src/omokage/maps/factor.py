@@ -37,7 +37,8 @@ class PCA(TransformerMixin, BaseEstimator):
         x = as_floats(X, "PCA")
         count = check_components(self.n_components, min(x.shape), "PCA")
         self.n_features_in_ = x.shape[1]
-        self.pca_ = decomposition.PCA(count, random_state=self.random_state).fit(x)
+        with np.errstate(invalid="ignore"):  # of rows that are all alike, shares of variance are 0 / 0
+            self.pca_ = decomposition.PCA(count, random_state=self.random_state).fit(x)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:

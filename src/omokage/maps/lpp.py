@@ -68,7 +68,8 @@ class LPP(TransformerMixin, BaseEstimator):
         degree = np.asarray(w.sum(axis=1)).ravel()
         scatter = z.T @ (z * degree[:, None])  # XᵀDX (d, d)
         local = scatter - z.T @ (w @ z)  # XᵀLX
-        scatter.flat[:: len(scatter) + 1] += self.ridge * np.trace(scatter) / len(scatter) or 1.0
+        mean = np.trace(scatter) / len(scatter)
+        scatter.flat[:: len(scatter) + 1] += self.ridge * mean if mean > 0 else 1.0
         _, vectors = linalg.eigh((local + local.T) / 2, scatter, subset_by_index=[0, count - 1])
         signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(count)])
         self.components_ = vectors * signs  # (d, m)

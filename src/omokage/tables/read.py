@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -119,7 +120,7 @@ def _reason(error: Exception) -> str:
 def _read_columns(path: Path, content: bytes) -> Table:
     form = FORMATS[path.suffix.lower()]
     try:
-        frame = pl.read_parquet(content) if form == "parquet" else pl.read_ipc(content, memory_map=False)
+        frame = pl.read_parquet(content) if form == "parquet" else pl.read_ipc(content)
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         raise TableError(f"{path.name} cannot be read as a table: {_reason(error)}") from None
     return Table(frame, {name: kind_of(frame[name]) for name in frame.columns}, form)
@@ -128,7 +129,7 @@ def _read_columns(path: Path, content: bytes) -> Table:
 def _read_arrays(path: Path, content: bytes) -> Table:
     form = FORMATS[path.suffix.lower()]
     try:
-        loaded = np.load(path, allow_pickle=False)
+        loaded = np.load(io.BytesIO(content), allow_pickle=False)
         found = {"": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
     except Exception as error:  # noqa: BLE001 - numpy raises zip, value, EOF and OS errors for damaged files
         raise TableError(f"{path.name} cannot be read as arrays of numbers or text ({type(error).__name__})") from None

@@ -1,0 +1,75 @@
+"""What tests share: real data where it is there, the papers' little table, and the command line run in this process."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import settings
+
+from omokage.cli import main
+
+settings.register_profile("omokage", deadline=None, max_examples=40, derandomize=True)
+settings.load_profile("omokage")
+
+PATIENTS = """id,zip,age,gender,disease
+t1,0123,22,F,Cancer
+t2,0124,24,M,Flu
+t3,0125,26,M,Aids
+t4,1220,31,M,Cold
+t5,1221,39,M,Flu
+"""
+
+
+@pytest.fixture
+def patients(tmp_path: Path) -> Path:
+    """Table 1 of MIKU-2020, as a CSV."""
+    path = tmp_path / "patients.csv"
+    path.write_text(PATIENTS)
+    return path
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of data sets; the test is skipped without it."""
+    folder = os.environ.get("OMOKAGE_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("OMOKAGE_DATA does not name a folder")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def otto(data_folder: Path) -> np.ndarray:
+    """Otto's 61,878 × 93 counts."""
+    with zipfile.ZipFile(data_folder / "otto" / "train.csv.zip") as archive:
+        frame = pl.read_csv(io.BytesIO(archive.read(archive.namelist()[0])))
+    return frame.select(pl.selectors.starts_with("feat_")).to_numpy().astype(np.float32, order="C")
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """The command line, with its exit code and what it printed."""
+
+    def call(*arguments: object) -> Result:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as exit_info:
+            main([str(a) for a in arguments])
+        printed = capsys.readouterr()
+        code = exit_info.value.code
+        return Result(int(code) if code is not None else 0, printed.out, printed.err)
+
+    return call

@@ -1,0 +1,37 @@
+"""Examples and the quick forms of the benchmarks run, and say what they should."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_examples_run(path, capsys):
+    runpy.run_path(str(path), run_name="__main__")
+    assert "shared by at least" in capsys.readouterr().out
+
+
+def test_grouping_benchmark_quick():
+    command = [sys.executable, str(ROOT / "benchmarks" / "grouping.py"), "--quick"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+    assert "NumPy Mondrian (yardstick)" in out
+    assert "Cells" in out
+
+
+def test_demo_ends_with_three_plain_lines(run, tmp_path):
+    result = run("demo", "-o", tmp_path / "demo")
+    assert result.code == 0, result.err
+    lines = result.out.strip().splitlines()[-3:]
+    assert [line.split()[0] for line in lines] == ["released", "found", "look"]
+    assert "k = 5 on the written bytes" in lines[1]
+    assert (tmp_path / "demo" / "digits.png").stat().st_size > 10_000
+    assert run("demo", "-o", tmp_path / "demo").code == 2
+    assert run("demo", "-o", tmp_path / "demo", "--overwrite").code == 0
+    assert run("verify", tmp_path / "demo" / "patients").code == 0

@@ -1,0 +1,134 @@
+"""Maps: one contract for all, and each map's own promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import linalg
+from sklearn.base import clone
+
+from omokage import maps
+from omokage.errors import MapError
+from omokage.maps import LPP, MAPS, NMF, PCA, Autoencoder, parse_map
+from omokage.maps import simple as simple_module
+
+N, D = 120, 8
+
+
+@pytest.fixture(scope="module")
+def x():
+    """Non-negative, of rank 3 with a little noise."""
+    rng = np.random.default_rng(0)
+    return rng.gamma(1.0, size=(N, 3)) @ rng.gamma(1.0, size=(3, D)) + 0.01 * rng.random((N, D))
+
+
+def make(name):
+    if name == "ae":
+        return Autoencoder(3, max_epochs=60, batch_size=32, learning_rate=1e-2)
+    return MAPS[name](3) if name in maps.WITH_COMPONENTS else MAPS[name]()
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_contract(name, dtype, x):
+    given = x.astype(dtype)
+    before = given.copy()
+    mapping = make(name)
+    parameters = mapping.get_params()
+    assert mapping.fit(given) is mapping
+    assert mapping.get_params() == parameters  # fit assigns no parameter
+    z = mapping.transform(given)
+    back = mapping.inverse_transform(z)
+    assert z.shape == (N, 3 if name in maps.WITH_COMPONENTS else D)
+    assert back.shape == given.shape
+    assert z.dtype == back.dtype == dtype
+    assert (given == before).all()
+    assert np.isfinite(back).all()
+    if name != "lpp":  # which keeps neighbours, not variance
+        assert ((back - x) ** 2).sum() < 0.2 * ((x - x.mean(axis=0)) ** 2).sum()  # there and back loses little
+    again = clone(mapping).fit(given).transform(given)
+    np.testing.assert_allclose(again, z, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_bad_data_are_refused(name, x):
+    broken = x.copy()
+    broken[3, 2] = np.nan
+    with pytest.raises(MapError, match="NaN or infinity, found in 1 rows"):
+        make(name).fit(broken)
+    with pytest.raises(MapError, match="numbers"):
+        make(name).fit(np.array([["a", "b"]]))
+
+
+@pytest.mark.parametrize("name", sorted(maps.WITH_COMPONENTS))
+def test_too_many_components(name, x):
+    with pytest.raises(MapError, match=r"1 to 8 components.*but 9 were asked for"):
+        MAPS[name](9).fit(x)
+
+
+def test_exact_ways_back(x):
+    for mapping in (parse_map("std"), parse_map("log"), parse_map("none"), PCA(D), LPP(D), parse_map("log+std")):
+        np.testing.assert_allclose(mapping.inverse_transform(mapping.fit_transform(x)), x, atol=1e-9)
+
+
+def test_nmf_refuses_negative_data():
+    with pytest.raises(MapError, match=r"negative values, but 1 of 2 columns"):
+        NMF(1).fit(np.array([[1.0, -2.0], [3.0, 4.0]]))
+
+
+@pytest.mark.parametrize("weights", ["heat", "binary"])
+def test_lpp_solves_the_generalized_eigenproblem(weights, x):
+    """Against dense matrices written down from the definition."""
+    lpp = LPP(4, n_neighbors=3, weights=weights, ridge=0.0).fit(x)
+    square = ((x[:, None] - x[None]) ** 2).sum(axis=2)
+    near = np.argsort(square + np.diag(np.full(N, np.inf)), axis=1)[:, :3]
+    joined = np.zeros((N, N), dtype=bool)
+    joined[np.arange(N)[:, None], near] = True
+    joined |= joined.T
+    temperature = np.take_along_axis(square, near, axis=1).mean()
+    w = np.where(joined, np.exp(-square / temperature) if weights == "heat" else 1.0, 0.0)
+    z = x - x.mean(axis=0)
+    d = np.diag(w.sum(axis=1))
+    _, vectors = linalg.eigh(z.T @ (d - w) @ z, z.T @ d @ z, subset_by_index=[0, 3])
+    np.testing.assert_allclose(np.abs(lpp.components_), np.abs(vectors), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(lpp.components_.T @ z.T @ d @ z @ lpp.components_, np.eye(4), atol=1e-8)
+
+
+def test_lpp_checks_its_parameters(x):
+    with pytest.raises(MapError, match="n_neighbors"):
+        LPP(2, n_neighbors=N).fit(x)
+    with pytest.raises(MapError, match="heat or binary"):
+        LPP(2, weights="cosine").fit(x)
+
+
+def test_autoencoder_nonlinear_stops_early_and_leaves_torch_alone(x):
+    import torch
+
+    before = torch.random.get_rng_state()
+    ae = Autoencoder(3, hidden=(16,), max_epochs=400, patience=3, learning_rate=0.02, batch_size=32).fit(x)
+    assert len(ae.losses_) < 400
+    assert (torch.random.get_rng_state() == before).all()
+    with pytest.raises(MapError, match="at least 2 rows"):
+        Autoencoder(1).fit(x[:1])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("umap:3", "there is no map 'umap'"),
+        ("pca", "needs a number"),
+        ("pca:x", "needs a number"),
+        ("log:3", "takes no number"),
+    ],
+)
+def test_wrong_map_names(text, words):
+    with pytest.raises(MapError, match=words):
+        parse_map(text)
+
+
+def test_every_public_map_is_listed():
+    listed = set(MAPS.values())
+    public = {getattr(maps, name) for name in maps.__all__ if isinstance(getattr(maps, name), type)}
+    assert public == listed
+    own = {v for v in vars(simple_module).values() if isinstance(v, type) and v.__module__ == simple_module.__name__}
+    assert own <= listed

@@ -1,0 +1,90 @@
+"""Unifiers by hand: four and five rows whose answers are written down."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import numpy as np
+import polars as pl
+import pytest
+
+from omokage.errors import InputError, TableError
+from omokage.tables.table import KINDS, kind_of
+from omokage.unify import DEFAULT_UNIFIER, MATRIX_UNIFIERS, UNIFIERS, check_unifier, common_prefix, unify_column
+
+LABELS = np.array([0, 0, 1, 1, 1])
+
+
+def unified(values, how, kind=None, labels=LABELS, weights=None):
+    column = pl.Series("c", values)
+    return unify_column(column, kind or kind_of(column), how, labels, weights).to_list()
+
+
+@pytest.mark.parametrize(
+    ("values", "how", "answer"),
+    [
+        ([22, 26, 31, 39, 35], "mean", [24, 35]),
+        ([22, 25, 31, 39, 36], "mean", [23.5, 106 / 3]),
+        ([22, None, None, None, None], "mean", [22, None]),
+        ([1, 2, 1, 9, 2], "median", [1.5, 2.0]),
+        (["a", "b", "b", "c", "b"], "mode", ["a", "b"]),
+        ([None, "b", None, None, None], "mode", ["b", None]),
+        (["0123", "0125", "1220", "1221", "1229"], "prefix", ["012*", "122*"]),
+        (["0123", "0123", "12", "1", None], "prefix", ["0123", "*"]),
+        ([123, 129, 5, 5, 5], "prefix", ["12*", "5"]),
+        ([22, 26, 31, 31, 31], "range", ["[22, 26]", "31"]),
+        ([0.5, 0.25, None, None, None], "range", ["[0.25, 0.5]", None]),
+        (["b", "a", "c", "c", None], "set", ["{a, b}", "c"]),
+        (["F", "M", "M", "M", "M"], "suppress", ["*", "M"]),
+        (["F", None, None, None, None], "suppress", ["*", None]),
+        ([True, False, True, True, True], "suppress", ["*", "true"]),
+        ([date(2020, 1, 1), date(2020, 1, 3), date(2021, 5, 5)] + [None] * 2, "mean", [date(2020, 1, 2), date(2021, 5, 5)]),
+        ([date(2020, 1, 1), date(2020, 1, 3)] + [date(2021, 5, 5)] * 3, "range", ["[2020-01-01, 2020-01-03]", "2021-05-05"]),
+        ([True, False, True, True, True], "mean", [0.5, 1.0]),
+    ],
+)
+def test_by_hand(values, how, answer):
+    assert unified(values, how) == answer
+
+
+def test_whole_numbers_stay_whole_only_if_all_means_are():
+    whole = unify_column(pl.Series("c", [1, 3, 2, 2, 2]), "number", "mean", LABELS)
+    assert whole.dtype == pl.Int64
+    assert unify_column(pl.Series("c", [1, 2, 2, 2, 2]), "number", "mean", LABELS).dtype == pl.Float64
+
+
+def test_a_person_with_many_rows_counts_once():
+    # person A has two rows of 10, person B one row of 40
+    weights = np.array([0.5, 0.5, 1.0])
+    assert unified([10, 10, 40], "mean", labels=np.zeros(3, dtype=np.int64), weights=weights) == [25]
+    z = np.array([[10.0], [10.0], [40.0]])
+    assert MATRIX_UNIFIERS["mean"].unify(z, np.zeros(3, dtype=np.int64), weights).tolist() == [[25.0]]
+
+
+@pytest.mark.parametrize("name", MATRIX_UNIFIERS)
+def test_matrix_unifiers_agree_with_numpy(name):
+    rng = np.random.default_rng(0)
+    z, labels = rng.normal(size=(50, 4)).astype(np.float32), np.repeat(np.arange(5), 10)
+    rng.shuffle(labels)
+    out = MATRIX_UNIFIERS[name].unify(z, labels)
+    expected = [getattr(np, name)(z[labels == g], axis=0) for g in range(5)]
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6)
+    assert out.dtype == z.dtype
+
+
+def test_every_kind_has_a_default_that_fits():
+    assert set(DEFAULT_UNIFIER) == set(KINDS)
+    for kind, how in DEFAULT_UNIFIER.items():
+        assert kind in UNIFIERS[how].kinds
+
+
+def test_wrong_unifiers_are_named():
+    with pytest.raises(InputError, match="there is no unifier 'average'"):
+        check_unifier("age", "number", "average")
+    with pytest.raises(TableError, match=r"'name' is a category and cannot be unified by mean: use mode, prefix"):
+        check_unifier("name", "category", "mean")
+
+
+def test_common_prefix_of_nothing_in_common():
+    assert common_prefix(["abc", "xyz"]) == "***"
+    assert common_prefix(["", "x"]) == "*"
