@@ -153,9 +153,7 @@ def compare(name: str, x: Matrix, peer_seconds: float, pace: dict[str, float], r
     levels = max(1, math.ceil(math.log2(n / (2 * K)) + 1))
     speed = bandwidth(x)
     print(f"\n## {name}: {n:,} × {d:,}, k = {K}")
-    print(
-        f"reading the matrix once: {1000 * x.nbytes / speed:.1f} ms at {speed / 1e9:.1f} GB/s; Mondrian has {levels} levels"
-    )
+    print(f"reading the matrix once: {1000 * x.nbytes / speed:.1f} ms at {speed / 1e9:.1f} GB/s; Mondrian has {levels} levels")
     print(f"{'':38} {'wall s':>9} {'CPU s':>9} {'ratio':>8} {'loss':>7} {'risk':>8}")
     reference = None
     for label, work in {**OURS, **PEERS}.items():
@@ -184,9 +182,7 @@ def wide(x: Matrix, k: int = K) -> None:
     read = min(timed(lambda: x.max())[0] for _ in range(2))
     wall, cpu, _ = best_of(lambda: Mondrian(k).fit_predict(x), 5.0)
     print(f"\n## wide: {n:,} × {d:,} ({x.nbytes / 1e9:.2f} GB), k = {k}, all dimensions searched")
-    print(
-        f"reading once {read:.3f} s, {levels} levels ({levels * x.nbytes / 1e9:.1f} GB) {levels * read:.2f} s, on one thread"
-    )
+    print(f"reading once {read:.3f} s, {levels} levels ({levels * x.nbytes / 1e9:.1f} GB) {levels * read:.2f} s, on one thread")
     print(f"Mondrian: {wall:.3f} s wall, {cpu:.3f} s CPU = {cpu / (levels * read):.2f} × the reading time")
     wall, cpu, _ = best_of(lambda: Mondrian(k, d // 16, random_state=0).fit_predict(x), 5.0)
     print(f"Mondrian, {d // 16} random dimensions a set: {wall:.3f} s wall, {cpu:.3f} s CPU")

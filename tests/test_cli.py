@@ -94,9 +94,7 @@ def test_different_spaces_to_group_and_to_average_in(run, tmp_path):
 
 def test_noise(run, tmp_path):
     np.save(tmp_path / "t.npy", np.random.default_rng(0).gamma(1.0, size=(60, 4)))
-    result = run(
-        "table", tmp_path / "t.npy", "-o", tmp_path / "out", "--noise", "laplace:3.5", "--map", "pca:2", "--quasi", "*"
-    )
+    result = run("table", tmp_path / "t.npy", "-o", tmp_path / "out", "--noise", "laplace:3.5", "--map", "pca:2", "--quasi", "*")
     assert result.code == 0, result.err
     assert "no k is promised" in result.out
     assert run("verify", tmp_path / "out").code == 0

@@ -47,6 +47,7 @@ class _Grouped:
 
     labels: Labels
     unified: NDArray[Any] | None
+    synthesis: Any = None
 
 
 class Anonymizer:
@@ -168,7 +169,8 @@ class Anonymizer:
         s = finite(synthesis.fit_transform(x), synthesis)
         if self.noise is not None:
             progress("adding noise")
-            return _Grouped(np.arange(len(x)), self._rounded(way_back(synthesis, self.noise.add(s), x)))
+            noisy = self._rounded(way_back(synthesis, self.noise.add(s), x))
+            return _Grouped(np.arange(len(x)), noisy, None if self.synthesis_map is None else synthesis)
         if self.group_map is not None:
             group = seeded(self.group_map, seed)
             z = finite(group.fit_transform(x if g is None else g), group)
@@ -181,7 +183,8 @@ class Anonymizer:
         if isinstance(unifier, str):
             raise InputError(f"there is no unifier {unifier!r} for mapped data: they are {', '.join(MATRIX_UNIFIERS)}")
         # one way back per group, not per row: the same mean must not come back differently
-        return _Grouped(labels, self._rounded(way_back(synthesis, unifier.unify(s, labels, weights), x)))
+        unified = self._rounded(way_back(synthesis, unifier.unify(s, labels, weights), x))
+        return _Grouped(labels, unified, None if self.synthesis_map is None else synthesis)
 
     def _group(self, z: NDArray[Any], persons: Labels | None, seed: int) -> Labels:
         """Group rows, or persons by the mean of their rows."""
@@ -191,9 +194,7 @@ class Anonymizer:
         else:
             people = MATRIX_UNIFIERS["mean"].unify(z, persons)
             if len(people) < grouper.k:
-                raise NotEnoughPeople(
-                    f"k = {grouper.k} needs at least {grouper.k} persons, but there are {len(people)}: lower k"
-                )
+                raise NotEnoughPeople(f"k = {grouper.k} needs at least {grouper.k} persons, but there are {len(people)}: lower k")
             labels = grouper.fit_predict(people)[persons]
         return labels
 
@@ -233,7 +234,7 @@ class Anonymizer:
             "npy",
             arrays={"": names},
         )
-        return Release(out, certificate, key, table)
+        return Release(out, certificate, key, table, synthesis=done.synthesis)
 
     def _how(self) -> str:
         if self.noise is not None:
@@ -283,7 +284,7 @@ class Anonymizer:
         certificate = self._certificate(found, columns, persons, source, seed, notes)
         known = {c.name: table.kinds[c.name] for c in columns}
         released = Table(frame, known, table.format, table.separator, arrays=table.arrays)
-        return Release(_same_type(frame, data), certificate, key, released, tuple(self.constraints))
+        return Release(_same_type(frame, data), certificate, key, released, tuple(self.constraints), done.synthesis)
 
     def _group_columns(
         self, table: Table, quasi: list[str], persons: Labels | None, seed: int, progress: Progress,
@@ -334,9 +335,7 @@ class Anonymizer:
         place = np.empty(len(rank), dtype=np.int64)
         place[rank] = np.arange(len(rank))
         asis = [table.verbatim(c.name) for c in columns if c.role != "quasi"]
-        keys = pl.DataFrame(
-            [place[labels], *(s.cast(pl.String) for s in asis)], schema=[f"c{j}" for j in range(len(asis) + 1)]
-        )
+        keys = pl.DataFrame([place[labels], *(s.cast(pl.String) for s in asis)], schema=[f"c{j}" for j in range(len(asis) + 1)])
         canonical = keys.select(pl.arg_sort_by(keys.columns)).to_series().to_numpy()
         order = shuffled(canonical.astype(np.int64), seed)
         unified = groups[labels[order]]

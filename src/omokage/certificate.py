@@ -168,9 +168,7 @@ def count(
     per_class = np.bincount(pairs)
     sizes = dict(zip(*(a.tolist() for a in np.unique(per_class, return_counts=True)), strict=True))
     measured = tuple(
-        {"name": c.name, "column": s.name, "asked": c.asked, "found": found(c, s, labels)}
-        for c in constraints
-        for s in sensitive
+        {"name": c.name, "column": s.name, "asked": c.asked, "found": found(c, s, labels)} for c in constraints for s in sensitive
     )
     people = None if persons is None else len(np.unique(persons))
     return Found(int(per_class.min()), len(labels), len(per_class), sizes, people, measured)

@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,14 @@ class Release:
     key: Key = field(repr=False)
     table: Table = field(repr=False)  # how to write it; its frame is the released one
     constraints: tuple[Constraint, ...] = field(default=(), repr=False)
+    synthesis: Any = field(default=None, repr=False)  # the fitted synthesis map; never written
+
+    @property
+    def through_map(self) -> Callable[[Any], Any] | None:
+        """Data sent through the synthesis map and back, as an analyst who knows the map can do; None without a map."""
+        if self.synthesis is None:
+            return None
+        return lambda x: self.synthesis.inverse_transform(self.synthesis.transform(x))
 
     def write(self, path: str | Path, *, key: str | Path | None = None, overwrite: bool = False) -> Path:
         """Write data and certificate into the folder ``path``, whole or not at all; the key, if asked, elsewhere."""
@@ -150,9 +158,7 @@ def key_for(labels: Labels | None, order: Labels, persons: Labels | None) -> Key
     return Key(np.full(len(order), -1) if labels is None else labels, rows, persons)
 
 
-def recount(
-    written: pl.DataFrame, certificate: Certificate, constraints: Sequence[Constraint], persons: Labels | None
-) -> Any:
+def recount(written: pl.DataFrame, certificate: Certificate, constraints: Sequence[Constraint], persons: Labels | None) -> Any:
     """Count a written frame's classes and constraints."""
     quasi = [column.name for column in certificate.columns if column.role == "quasi"]
     sensitive = sensitive_columns(written, certificate.columns) if constraints else []
@@ -170,8 +176,7 @@ def require_promise(certificate: Certificate) -> None:
         close = entry["name"] == "t-closeness"
         if (entry["found"] > entry["asked"] + 1e-9) if close else (entry["found"] < entry["asked"] - 1e-9):
             raise VerificationError(
-                f"{entry['name']} of {entry['asked']:g} was promised, but {entry['found']:.4g} was found: "
-                "nothing was released"
+                f"{entry['name']} of {entry['asked']:g} was promised, but {entry['found']:.4g} was found: nothing was released"
             )
 
 

@@ -96,9 +96,7 @@ def _counts(found: Found, certificate: Certificate, with_persons: bool) -> list[
         asked, counted = certificate.promise["k"], certificate.promise["counted"]
         if counted == "persons" and not with_persons:
             # rows are all the bytes can show; a class of at least k persons has at least k rows
-            checks.append(
-                Check("k", found.k >= asked, f"every class has at least {found.k} rows, {asked} persons were promised")
-            )
+            checks.append(Check("k", found.k >= asked, f"every class has at least {found.k} rows, {asked} persons were promised"))
             checks.append(Check("persons", True, "not counted: whose row it is stands in the key alone (--key)"))
             return checks + _constraints(found, certificate)
         checks.append(Check("k", found.k >= asked, f"k = {found.k} found, {asked} promised, counted in {counted}"))
@@ -113,9 +111,7 @@ def _constraints(found: Found, certificate: Certificate) -> list[Check]:
         close = now["name"] == "t-closeness"
         holds = now["found"] <= now["asked"] + 1e-9 if close else now["found"] >= now["asked"] - 1e-9
         same = bool(np.isclose(now["found"], then["found"]))
-        detail = f"{now['found']:.4g} found, {now['asked']:g} promised" + (
-            "" if same else f", {then['found']:.4g} certified"
-        )
+        detail = f"{now['found']:.4g} found, {now['asked']:g} promised" + ("" if same else f", {then['found']:.4g} certified")
         checks.append(Check(f"{now['name']} of {now['column']}", holds and same, detail))
     return checks
 

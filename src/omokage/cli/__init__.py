@@ -7,7 +7,7 @@ import sys
 import typer
 
 from ..errors import OmokageError
-from . import demo, table, verify
+from . import compare, demo, evaluate, table, verify
 
 app = typer.Typer(
     name="omokage",
@@ -17,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (table, verify, demo):
+for command in (table, verify, evaluate, compare, demo):
     command.register(app)
 
 

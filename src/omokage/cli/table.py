@@ -36,9 +36,7 @@ def table(
         rich_help_panel=ROLES,
     ),
     keep: list[str] = typer.Option(None, "--keep", help="Columns released as they are.", rich_help_panel=ROLES),
-    person: str = typer.Option(
-        None, "--person", help="Column saying whose row it is: k counts persons.", rich_help_panel=ROLES
-    ),
+    person: str = typer.Option(None, "--person", help="Column saying whose row it is: k counts persons.", rich_help_panel=ROLES),
     rest: str = typer.Option(
         None, "--rest", help="What becomes of columns not named: drop, quasi, sensitive, keep.", rich_help_panel=ROLES
     ),
@@ -54,9 +52,7 @@ def table(
         rich_help_panel=METHOD,
     ),
     group_map: str = typer.Option(None, "--group-map", help="Space to group in, if another.", rich_help_panel=METHOD),
-    synthesis_map: str = typer.Option(
-        None, "--synthesis-map", help="Space to average in, if another.", rich_help_panel=METHOD
-    ),
+    synthesis_map: str = typer.Option(None, "--synthesis-map", help="Space to average in, if another.", rich_help_panel=METHOD),
     grouping: str = typer.Option(
         None,
         "--grouping",
@@ -76,9 +72,7 @@ def table(
     t_closeness: float = typer.Option(
         None, "--t-closeness", help="Most a group's sensitive values may differ from the table's.", rich_help_panel=METHOD
     ),
-    seed: int = typer.Option(
-        None, "--seed", help="Makes a release repeatable; noise is never seeded.", rich_help_panel=METHOD
-    ),
+    seed: int = typer.Option(None, "--seed", help="Makes a release repeatable; noise is never seeded.", rich_help_panel=METHOD),
     digits: int = typer.Option(
         6, "--digits", help="Significant digits of released numbers; 0 keeps all.", rich_help_panel=OUTPUT
     ),

@@ -182,6 +182,6 @@ def merge_until(labels: Labels, z: NDArray[Any], columns: Sequence[Sensitive], c
         if not passes(members[h]):
             failing.add(h)
     merged = np.empty_like(labels)
-    for new, g in enumerate(np.flatnonzero(alive)):
-        merged[members[g]] = new
+    for new, left in enumerate(np.flatnonzero(alive)):
+        merged[members[left]] = new
     return merged

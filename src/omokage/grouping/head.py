@@ -41,9 +41,7 @@ def rough_head(x: Matrix, width: int, pool: Pool) -> NDArray[np.float32]:
     """Only the rows of the head, in single precision: enough to look for neighbourhoods."""
     with threadpool_limits(limits=1, user_api="blas"):
         axes, origin = (a.astype(np.float32) for a in _axes(x, width))
-        parts = pool.map(
-            lambda part: (x[part[0] : part[1]].astype(np.float32, copy=False) - origin) @ axes.T, pieces(*x.shape)
-        )
+        parts = pool.map(lambda part: (x[part[0] : part[1]].astype(np.float32, copy=False) - origin) @ axes.T, pieces(*x.shape))
     return np.concatenate(parts)
 
 

@@ -76,9 +76,7 @@ class NMF(TransformerMixin, BaseEstimator):
         x = self._non_negative(X)
         count = check_components(self.n_components, min(x.shape), "NMF")
         self.n_features_in_ = x.shape[1]
-        self.nmf_ = decomposition.NMF(
-            count, init="nndsvda", max_iter=self.max_iter, tol=self.tol, random_state=self.random_state
-        )
+        self.nmf_ = decomposition.NMF(count, init="nndsvda", max_iter=self.max_iter, tol=self.tol, random_state=self.random_state)
         with warnings.catch_warnings():  # the factors are usable before they have settled; n_iter_ tells
             warnings.simplefilter("ignore", ConvergenceWarning)
             z: NDArray[Any] = self.nmf_.fit_transform(x)
@@ -101,7 +99,6 @@ class NMF(TransformerMixin, BaseEstimator):
         bad = int((np.asarray(x).min(axis=0) < 0).sum()) if len(x) else 0
         if bad:
             raise MapError(
-                f"NMF needs data without negative values, but {bad} of {x.shape[1]} columns have some: "
-                "use pca, or shift them"
+                f"NMF needs data without negative values, but {bad} of {x.shape[1]} columns have some: use pca, or shift them"
             )
         return x

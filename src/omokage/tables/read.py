@@ -58,15 +58,22 @@ def with_kinds(table: Table, kinds: Mapping[str, Kind]) -> Table:
     return Table(**{**vars(table), "frame": frame, "kinds": known})
 
 
-def _read_csv(path: Path, content: bytes) -> Table:
+def read_cells(path: Path, content: bytes) -> tuple[pl.DataFrame, str]:
+    """A CSV or TSV as text, cell by cell, and its separator."""
     header = content[:1_000_000].split(b"\n", 1)[0]
     separator = "\t" if path.suffix.lower() == ".tsv" else _separator(header)
     names = _header(path, header, separator)
     try:
         raw = pl.read_csv(content, separator=separator, infer_schema=False, truncate_ragged_lines=False)
+        raw.columns = names  # Polars leaves quotes within a quoted name doubled
     except pl.exceptions.PolarsError as error:
         raise TableError(f"{path.name} cannot be read as a table: {_reason(error)}") from None
     _require_whole_last_line(path, content, separator, len(names))
+    return raw, separator
+
+
+def _read_csv(path: Path, content: bytes) -> Table:
+    raw, separator = read_cells(path, content)
     columns = {name: typed(raw[name]) for name in raw.columns}
     kinds: dict[str, Kind] = {
         name: "code" if column.dtype == pl.String and _coded(column) else kind_of(column) for name, column in columns.items()

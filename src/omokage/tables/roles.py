@@ -62,9 +62,9 @@ class Roles:
             if self.rest not in RESTS:
                 raise TableError(f"the rest of the columns can be {', '.join(RESTS)}, not {self.rest!r}")
             return "identifier" if self.rest == "drop" else self.rest
-        if _counts_rows(table, name):
+        if counts_rows(table, name):
             return "identifier"  # a row number says nothing but the order, which is not released either
-        left = [c for c in table.frame.columns if c not in roles and not _counts_rows(table, c)]
+        left = [c for c in table.frame.columns if c not in roles and not counts_rows(table, c)]
         shown = ", ".join(repr(c) for c in left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
         raise TableError(
             f"no role is named for {shown}: name them as identifier, quasi, sensitive or keep, "
@@ -85,7 +85,7 @@ def _expand(patterns: Iterable[str], columns: Sequence[str]) -> list[str]:
     return found
 
 
-def _counts_rows(table: Table, name: str) -> bool:
+def counts_rows(table: Table, name: str) -> bool:
     """Whether a column is 0, 1, 2, … or 1, 2, 3, …: a row number."""
     column = table.frame[name]
     if not column.dtype.is_integer() or column.null_count() or len(column) < 2:

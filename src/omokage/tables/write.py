@@ -70,19 +70,11 @@ def _plain(column: pl.Series) -> np.ndarray:
 
 def read_written(path: Path) -> pl.DataFrame:
     """The cells of a written release: text for CSV and TSV, typed otherwise."""
-    from .read import read_table
+    from .read import read_cells, read_table
 
-    if path.suffix in (".csv", ".tsv"):
-        try:
-            separator = "\t" if path.suffix == ".tsv" else _written_separator(path)
-            return pl.read_csv(path, separator=separator, infer_schema=False)
-        except (pl.exceptions.PolarsError, OSError):
-            raise TableError(f"{path.name} cannot be read as a table: it is damaged or cut off") from None
-    return read_table(path).frame
-
-
-def _written_separator(path: Path) -> str:
-    from .read import _separator
-
-    with path.open("rb") as file:
-        return _separator(file.readline())
+    if path.suffix not in (".csv", ".tsv"):
+        return read_table(path).frame
+    try:
+        return read_cells(path, path.read_bytes())[0]
+    except OSError as error:
+        raise TableError(f"{path.name} cannot be read: {error.strerror}") from None

@@ -1,0 +1,103 @@
+"""``omokage compare``: many settings side by side, and the frontier between risk and utility."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ..errors import InputError
+from .console import err, names, out
+
+if TYPE_CHECKING:
+    from ..tables import Table
+
+
+def register(app: typer.Typer) -> None:
+    app.command("compare")(compare)
+
+
+def compare(
+    source: Path = typer.Argument(..., metavar="TABLE", help="A table of numbers with a target."),
+    target: str = typer.Option(..., "--target", help="Column to learn to predict."),
+    html: Path = typer.Option(..., "--html", help="The page to write; FILE.jsonl beside it keeps finished settings."),
+    quasi: list[str] = typer.Option(None, "--quasi", help="Columns to anonymize; all others but the target by default."),
+    k: list[str] = typer.Option(None, "--k", help="Values of k: 3,10,50."),
+    noise: list[str] = typer.Option(None, "--noise", help="Noises: laplace:1.5,laplace:3.5."),
+    map_: list[str] = typer.Option(["none"], "--map", help="Maps: none,pca:30; or GROUP/SYNTHESIS: log+pca:50/none."),
+    grouping: list[str] = typer.Option(["cells"], "--grouping", help="cells, mdav, mondrian …; give several times."),
+    model: str = typer.Option("boosting", "--model", help="boosting, logistic, forest, network."),
+    sample: int = typer.Option(5000, "--sample", help="Rows of a noisy release that are attacked; 0 for all."),
+    jobs: int = typer.Option(None, "--jobs", help="Processes; as many as cores and memory allow by default."),
+    seed: int = typer.Option(0, "--seed", help="Fixes the split and the groups."),
+) -> None:
+    """Anonymize the same rows in many settings, attack each, learn from each; resumes if it was stopped."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    from ..evaluate.comparison import compare as run
+    from ..evaluate.comparison import settings_of
+    from ..report import comparison_page, write_page
+
+    settings = settings_of(_whole_numbers(k), names(map_), tuple(grouping), names(noise))
+    x, y = _numbers(source, target, names(quasi))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("comparing", total=None)
+
+        def show(name: str, done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, description=f"done: {name}")
+
+        result = run(
+            x, y, settings, target=target, keep=html.with_suffix(".jsonl"), model=model, sample=sample or None, jobs=jobs,
+            random_state=seed, progress=show,
+        )  # fmt: skip
+    words = ["omokage", "compare", source.name, "--target", target, "--html", html.name]
+    words += [w for value in k or [] for w in ("--k", value)] + [w for value in noise or [] for w in ("--noise", value)]
+    words += [w for value in map_ for w in ("--map", value)] + [w for value in grouping for w in ("--grouping", value)]
+    write_page(comparison_page(result, repeat=shlex.join(words)), html)
+    for outcome in result.frontier():
+        score = f"{result.score} {outcome.scores[result.score]:.3f}"
+        out.print(f"{outcome.rate:8.4f} linked  {score}  {outcome.setting.name}", markup=False)
+    for name, reason in result.failed:
+        out.print(f"left out  {name}: {reason}", markup=False)
+    out.print(f"look at   {html}", markup=False)
+
+
+def _whole_numbers(texts: list[str] | None) -> list[int]:
+    values = names(texts)
+    if not all(v.isdigit() for v in values):
+        raise InputError("--k takes whole numbers, separated by commas")
+    return [int(v) for v in values]
+
+
+def _numbers(source: Path, target: str, quasi: tuple[str, ...]) -> tuple[Any, Any]:
+    """The columns to anonymize as a matrix, and the target."""
+    import numpy as np
+    import polars as pl
+
+    from ..tables import Roles, read_table
+    from ..tables.encode import as_numbers
+
+    table: Table = read_table(source)
+    roles = Roles(quasi=quasi, keep=[target], rest="drop") if quasi else Roles(keep=[target], rest="quasi")
+    found = roles.resolve(table)
+    chosen = [name for name, role in found.items() if role == "quasi" and not _row_number(table, name, quasi)]
+    goal = table.frame[target]
+    if goal.null_count():
+        raise InputError(f"the target {target!r} is missing in {goal.null_count()} rows")
+    y = goal.to_numpy() if goal.dtype.is_numeric() else np.asarray(goal.cast(pl.String).to_list(), dtype=str)
+    return as_numbers(table, chosen, "omokage compare").astype(np.float32), y
+
+
+def _row_number(table: Table, name: str, quasi: tuple[str, ...]) -> bool:
+    from ..tables.roles import counts_rows
+
+    return not quasi and counts_rows(table, name)

@@ -1,0 +1,49 @@
+"""``omokage evaluate``: what can an attacker and an analyst still do with a release?"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import typer
+
+from .console import names, out, stages
+
+
+def register(app: typer.Typer) -> None:
+    app.command("evaluate")(evaluate)
+
+
+def evaluate(
+    original: Path = typer.Argument(..., metavar="TABLE", help="The table that the release was made from."),
+    release: Path = typer.Argument(..., metavar="FOLDER", help="The release."),
+    key: Path = typer.Option(..., "--key", help="The secret key that omokage table --key has written."),
+    target: str = typer.Option(None, "--target", help="Column released as it is, to learn to predict."),
+    model: list[str] = typer.Option(None, "--model", help="boosting, logistic, forest, network; boosting by default."),
+    splits: int = typer.Option(3, "--splits", help="Repeated splits for the utility's interval."),
+    sample: int = typer.Option(None, "--sample", help="Attack only about so many rows."),
+    html: Path = typer.Option(None, "--html", help="Write a report, one self-contained page."),
+    results: Path = typer.Option(None, "--json", help="Write the figures as JSON."),
+) -> None:
+    """Attack a release, learn from it, measure what drifted; as sentences and, with --html, as a page."""
+    from ..evaluate import link_files
+    from ..evaluate.evaluation import evaluate as judge
+    from ..report import evaluation_page, write_page
+    from ..report.page import verdict
+
+    with stages() as say:
+        say("verifying the release and reading both tables")
+        both = link_files(original, release, key)
+        result = judge(both, target=target, models=names(model) or ("boosting",), splits=splits, sample=sample, progress=say)
+        if html is not None:
+            say("writing the report")
+            words = ["omokage", "evaluate", original.name, release.name, "--key", key.name]
+            words += ["--target", target] if target else []
+            write_page(evaluation_page(result, repeat=shlex.join(words)), html)
+        if results is not None:
+            write_page(json.dumps(result.to_dict(), indent=2) + "\n", results)
+    for sentence in verdict(result):
+        out.print(sentence, markup=False)
+    if html is not None:
+        out.print(f"look at   {html}", markup=False)

@@ -1,0 +1,25 @@
+"""Evaluation: what an attacker and an analyst can still do with a release, each figure beside its baseline."""
+
+from __future__ import annotations
+
+from .disclosure import Disclosure, Risk, disclosure
+from .drift import Drift, drift
+from .linked import Linked, link, link_files
+from .reidentification import Reidentification, reidentify
+from .utility import MODELS, Utility, utility
+
+__all__ = [
+    "MODELS",
+    "Disclosure",
+    "Drift",
+    "Linked",
+    "Reidentification",
+    "Risk",
+    "Utility",
+    "disclosure",
+    "drift",
+    "link",
+    "link_files",
+    "reidentify",
+    "utility",
+]

@@ -1,0 +1,169 @@
+"""Originals and release side by side, as an attacker or analyst who holds both sees them.
+
+Numbers are compared as they are where every quasi-identifier is a number (the DR paper's setting), else in units of their
+range. A cell that stands for several values (``012*``, ``[22, 26]``, ``*``) is taken for the mean of the original values it
+is compatible with: the best a least-squares attacker can do with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..certificate import Certificate, Column
+from ..errors import InputError, VerificationError
+from ..grouping.matrix import Labels
+from ..release import CERTIFICATE, KEY_FORMAT, Release
+from ..tables.encode import encode, plain_numbers
+from ..tables.read import read_table
+from ..tables.table import Table, as_table, is_frame, typed
+from ..tables.write import read_written
+from ..verification import verify
+
+
+@dataclass(frozen=True)
+class Linked:
+    """Originals ``x`` and released rows ``y`` in one space; ``row_of[i]`` is the released row of original i."""
+
+    x: NDArray[Any]
+    y: NDArray[Any]
+    row_of: Labels
+    certificate: Certificate
+    table: Table | None = None  # the originals
+    frame: pl.DataFrame | None = None  # the release
+
+    @property
+    def k(self) -> int | None:
+        promise = self.certificate.promise
+        return int(promise["k"]) if promise["kind"] == "k-anonymity" else None
+
+    @property
+    def aligned(self) -> NDArray[Any]:
+        """The released row of each original."""
+        return self.y[self.row_of]
+
+    def column(self, name: str) -> pl.Series:
+        """An original column."""
+        if self.table is None or name not in self.table.frame.columns:
+            raise InputError(f"there is no column {name!r} in the originals")
+        return self.table.frame[name]
+
+
+def link(original: Any, release: Release) -> Linked:
+    """Join a release in memory with its originals."""
+    if not is_frame(original):
+        x = np.asarray(original)
+        if x.shape != np.shape(release.data):
+            raise InputError(
+                f"the originals have shape {x.shape}, the release {np.shape(release.data)}: they do not belong together"
+            )
+        return Linked(x, np.asarray(release.data), release.key.rows, release.certificate)
+    table = as_table(original)
+    return _linked(table, release.table.frame, release.key.rows, release.certificate)
+
+
+def link_files(original: str | Path, folder: str | Path, key: str | Path) -> Linked:
+    """Join a written release with its originals by its key; the release is verified first."""
+    result = verify(folder)
+    if not result.passed:
+        failed = ", ".join(check.name for check in result.checks if not check.passed)
+        raise VerificationError(f"the release does not hold what it promises ({failed}), so it is not evaluated")
+    certificate = result.certificate
+    table = read_table(original)
+    if certificate.input["sha256"] not in (None, table.sha256):
+        raise InputError(f"{Path(original).name} is not the table that this release was made from")
+    rows = _rows_of_key(Path(key), certificate, len(table.frame))
+    return _linked(table, read_written(Path(folder) / str((certificate.output or {})["file"])), rows, certificate)
+
+
+def _rows_of_key(path: Path, certificate: Certificate, n: int) -> Labels:
+    try:
+        key = json.loads(path.read_text(encoding="utf-8"))
+        rows: Labels = np.array(key["rows"], dtype=np.int64)
+        belongs = key["format"] == KEY_FORMAT and key["release"] == (certificate.output or {})["sha256"]
+    except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError):
+        raise InputError(f"{path.name} cannot be read as the key of a release (see {CERTIFICATE})") from None
+    if not belongs or len(rows) != n or not (np.sort(rows) == np.arange(n)).all():
+        raise InputError(f"{path.name} is not the key of this release and these originals")
+    return rows
+
+
+def _linked(table: Table, frame: pl.DataFrame, rows: Labels, certificate: Certificate) -> Linked:
+    quasi = [column for column in certificate.columns if column.role == "quasi"]
+    x, y = side_by_side(table, frame, quasi)
+    return Linked(x, y, rows, certificate, table, frame)
+
+
+def side_by_side(table: Table, frame: pl.DataFrame, columns: Sequence[Column]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Original and released quasi-identifiers as matrices of the same columns."""
+    plain = all(column.kind in ("number", "boolean") for column in columns)
+    before, after = [], []
+    for column in columns:
+        original, released = table.frame[column.name], frame[column.name]
+        if column.unify in ("mean", "median", "noise") and column.kind in ("number", "boolean", "date"):
+            a, b = _numbers(original, released, column.kind, plain)
+        else:
+            a, b = _compatible_means(table, original, released, column)
+        before.append(a)
+        after.append(b)
+    return np.column_stack(before), np.column_stack(after)
+
+
+def _numbers(original: pl.Series, released: pl.Series, kind: str, plain: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    a = plain_numbers(original)
+    if released.dtype == pl.String:
+        released = typed(released) if kind == "date" else released.cast(pl.Float64, strict=False)
+    b = plain_numbers(released)
+    middle = np.nanmean(a) if not np.isnan(a).all() else 0.0
+    unit = 1.0 if plain else max(float(np.nanmax(a) - np.nanmin(a)) if not np.isnan(a).all() else 1.0, 1e-300)
+    shift = 0.0 if plain else middle
+    return (np.where(np.isnan(a), middle, a) - shift) / unit, (np.where(np.isnan(b), middle, b) - shift) / unit
+
+
+def _compatible_means(
+    table: Table, original: pl.Series, released: pl.Series, column: Column
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    block = encode(table, [column.name], "range", ordinal=False)  # (n, m)
+    text = original.cast(pl.String)
+    values = text.unique().sort().to_list()
+    rank = {value: i for i, value in enumerate(values)}
+    codes = np.array([rank[v] for v in text.to_list()])
+    count = np.bincount(codes, minlength=len(values))
+    first = np.array([int(np.argmax(codes == i)) for i in range(len(values))])
+    cells = released.cast(pl.String)
+    seen = {}
+    for cell in cells.unique().to_list():
+        fits = np.array([compatible(cell, value, column.unify or "") for value in values])
+        weight = count * fits if fits.any() else count
+        seen[cell] = weight @ block[first] / weight.sum()
+    return block, np.stack([seen[cell] for cell in cells.to_list()])
+
+
+def compatible(cell: str | None, value: str | None, how: str) -> bool:
+    """Whether a released cell may stand for an original value.
+
+    Examples
+    --------
+    >>> compatible("012*", "0123", "prefix"), compatible("[22, 26]", "24", "range"), compatible("{a, b}", "c", "set")
+    (True, True, False)
+    """
+    if cell is None or cell == "*" or value is None:
+        return cell == "*" or value is None
+    if cell == value:
+        return True
+    if how == "prefix" and cell.endswith("*"):
+        return value.startswith(cell.rstrip("*"))
+    if how == "range" and cell.startswith("["):
+        low, _, high = cell[1:-1].partition(", ")
+        try:
+            return float(low) <= float(value) <= float(high)
+        except ValueError:
+            return low <= value <= high
+    return how == "set" and cell.startswith("{") and value in cell[1:-1].split(", ")

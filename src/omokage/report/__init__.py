@@ -1,0 +1,7 @@
+"""Reports: a result as one self-contained HTML page that opens offline and prints well."""
+
+from __future__ import annotations
+
+from .page import comparison_page, evaluation_page, write_page
+
+__all__ = ["comparison_page", "evaluation_page", "write_page"]
