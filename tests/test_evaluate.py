@@ -16,7 +16,7 @@ from omokage.evaluate.disclosure import membership_risk
 from omokage.evaluate.evaluation import evaluate
 from omokage.evaluate.linked import Linked, compatible
 from omokage.evaluate.reidentification import nearest_rows
-from omokage.maps import PCA
+from omokage.maps import PCA, parse_map
 
 FOUR = np.array([[0.0], [1.0], [10.0], [11.0]])
 
@@ -261,7 +261,15 @@ def test_evaluate_checks_the_target():
         evaluate(both, target="age")
     result = evaluate(both, target="ill", models=["logistic"], splits=2)
     assert result.utilities[0].model == "logistic"
-    assert result.to_dict()["assignment"]["rate"] == result.assignment.rate
+    assert len(result.attacks) == 4
+    assert result.strongest.rate == max(a.rate for a in result.attacks.values())
+    assert result.to_dict()["attacks"]["nearest record"]["rate"] == result.attacks["nearest record"].rate
+
+
+def test_standard_units_are_the_stronger_attack_where_units_differ():
+    x = np.random.default_rng(0).normal(size=(400, 6)) * np.array([1, 1, 1, 1, 1, 1e4])
+    release = Anonymizer(Cells(4), synthesis_map=parse_map("std+pca:5"), random_state=0).release(x)
+    assert reidentify(x, release, standardize=True).rate > 2 * reidentify(x, release).rate
 
 
 # ---------------------------------------------------------------------- comparing settings

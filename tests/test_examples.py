@@ -31,7 +31,9 @@ def test_demo_ends_with_three_plain_lines(run, tmp_path):
     lines = result.out.strip().splitlines()[-3:]
     assert [line.split()[0] for line in lines] == ["released", "found", "look"]
     assert "k = 5 on the written bytes" in lines[1]
+    assert lines[2].endswith("report.html")
     assert (tmp_path / "demo" / "digits.png").stat().st_size > 10_000
+    assert "proved optimal" in (tmp_path / "demo" / "report.html").read_text()
     assert run("demo", "-o", tmp_path / "demo").code == 2
     assert run("demo", "-o", tmp_path / "demo", "--overwrite").code == 0
     assert run("verify", tmp_path / "demo" / "patients").code == 0

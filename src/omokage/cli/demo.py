@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..errors import OutputError
+from ..errors import MissingExtra, OutputError
 from .console import out, stages
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from ..release import Release
+    from ..tables import Table
 
 K = 5
 
@@ -41,14 +45,29 @@ def demo(
         say(f"anonymizing them: groups of at least {K} in 10 principal components")
         anonymizer = Anonymizer(Cells(K), synthesis_map=parse_map("std+pca:10"), digits=6, random_state=0)
         roles = Roles(identifier=["patient"], rest="quasi", keep=["diagnosis"])
-        release = anonymizer.release(read_table(source), roles=roles, progress=say)
+        table = read_table(source)
+        release = anonymizer.release(table, roles=roles, progress=say)
         say("writing and checking the written bytes")
         release.write(place, overwrite=overwrite)
         say("drawing handwritten digits before and after")
         picture = draw_digits(output / "digits.png")
+        report = _report(table, release, output / "report.html", say)
     if picture:
         out.print(f"picture   {picture}", markup=False)
-    summarize(place, None)
+    summarize(place, None, report)
+
+
+def _report(table: Table, release: Release, path: Path, say: Callable[[str], None]) -> Path | None:
+    """Attack the release and learn from it; None where no report can be drawn."""
+    from ..evaluate import link
+    from ..evaluate.evaluation import evaluate
+    from ..report import evaluation_page, write_page
+
+    result = evaluate(link(table, release), target="diagnosis", models=("logistic", "forest"), progress=say)
+    try:
+        return write_page(evaluation_page(result, repeat="omokage demo"), path)
+    except MissingExtra:
+        return None
 
 
 def _patients() -> pl.DataFrame:

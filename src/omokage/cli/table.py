@@ -146,7 +146,7 @@ def _constraints(distinct: float | None, entropy: float | None, t: float | None)
     return tuple(rules)
 
 
-def summarize(output: Path, key: Path | None) -> None:
+def summarize(output: Path, key: Path | None, look_at: Path | None = None) -> None:
     """Three lines a newcomer understands, and what to be careful with."""
     from ..certificate import Certificate
     from ..release import CERTIFICATE, READABLE
@@ -166,4 +166,4 @@ def summarize(output: Path, key: Path | None) -> None:
             f"{found.groups} classes",
             markup=False,
         )
-    out.print(f"look at   {output / READABLE}" + (f"; the secret key: {key}" if key else ""), markup=False)
+    out.print(f"look at   {look_at or output / READABLE}" + (f"; the secret key: {key}" if key else ""), markup=False)

@@ -14,8 +14,15 @@ from ..errors import InputError
 from .disclosure import Disclosure, disclosure
 from .drift import Drift, drift
 from .linked import Linked
-from .reidentification import Reidentification, reidentify
+from .reidentification import Attack, Reidentification, reidentify
 from .utility import Utility, utility
+
+ATTACKS: tuple[tuple[str, Attack, bool], ...] = (
+    ("optimal assignment", "assignment", False),
+    ("optimal assignment, standard units", "assignment", True),
+    ("nearest record", "nearest", False),
+    ("nearest record, standard units", "nearest", True),
+)
 
 
 @dataclass(frozen=True)
@@ -23,12 +30,16 @@ class Evaluation:
     """What was promised, what was measured."""
 
     certificate: Certificate
-    assignment: Reidentification
-    nearest: Reidentification
+    attacks: dict[str, Reidentification]
     drift: Drift
     disclosure: Disclosure
     target: str | None
     utilities: tuple[Utility, ...]
+
+    @property
+    def strongest(self) -> Reidentification:
+        """The attack that links most."""
+        return max(self.attacks.values(), key=lambda attack: attack.rate)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -56,17 +67,25 @@ def evaluate(
     sample, max_seconds : limits of the assignment attack; see :func:`~omokage.evaluate.reidentify`
     """
     y = None if target is None else target_values(both, target)
-    progress("attacking: optimal assignment of all records")
-    assignment = reidentify(None, both, sample=sample, max_seconds=max_seconds, random_state=random_state)
-    progress("attacking: nearest record")
-    nearest = reidentify(None, both, attack="nearest", sample=sample, random_state=random_state)
+    attacks = {}
+    for name, attack, standardize in ATTACKS:
+        progress(f"attacking: {name}")
+        attacks[name] = reidentify(
+            None,
+            both,
+            attack=attack,
+            standardize=standardize,
+            sample=sample,
+            max_seconds=max_seconds,
+            random_state=random_state,
+        )
     progress("measuring drift and disclosure")
     drifted, disclosed = drift(both), disclosure(both)
     utilities = []
     for model in models if y is not None else ():
         progress(f"learning from the release: {model}")
         utilities.append(utility(None, y, both, model=model, splits=splits, random_state=random_state))
-    return Evaluation(both.certificate, assignment, nearest, drifted, disclosed, target, tuple(utilities))
+    return Evaluation(both.certificate, attacks, drifted, disclosed, target, tuple(utilities))
 
 
 def target_values(both: Linked, target: str) -> Any:

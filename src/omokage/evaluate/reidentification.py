@@ -48,6 +48,7 @@ def reidentify(
     release: Release | Linked,
     *,
     attack: Attack = "assignment",
+    standardize: bool = False,
     sample: int | None = None,
     confidence: float = 0.95,
     random_state: int = 0,
@@ -61,6 +62,9 @@ def reidentify(
     original : the data the release was made from; ignored for a :class:`Linked`
     attack : {"assignment", "nearest"}
         All records at once at least total squared distance, or each record to its nearest.
+    standardize : bool
+        Measure distances in units of the originals' standard deviations. Where columns have different units, this is the
+        stronger attack: else the largest unit decides alone.
     sample : int or None
         Attack only about so many rows, whole classes of equal released rows at a time. With fewer others to be mistaken for,
         the rate comes out higher than it is for all.
@@ -70,12 +74,15 @@ def reidentify(
     both = release if isinstance(release, Linked) else link(original, release)
     if attack not in ("assignment", "nearest"):
         raise InputError(f"the attack is assignment or nearest, not {attack!r}")
+    unit = both.x.std(axis=0) if standardize else np.ones(both.x.shape[1])
+    unit = np.where(unit > 0, unit, 1.0)
     centres, which, capacity = distinct_rows(both.y)
+    centres = centres / unit
     own = which[both.row_of]  # the class each original is in
     rows = np.arange(len(own))
     if sample is not None and sample < len(own):
         rows, centres, own, capacity = _sampled(own, centres, capacity, sample, random_state)
-    x = both.x[rows]
+    x = both.x[rows] / unit
     exact, gap = True, 0.0
     if attack == "assignment":
         solved = solve_transport(x, centres, capacity, memory=memory, max_seconds=max_seconds)

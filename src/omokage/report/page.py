@@ -25,7 +25,8 @@ def evaluation_page(result: Evaluation, *, repeat: str = "") -> str:
         c=certificate,
         verdict=verdict(result),
         covered_not=NOISE_NOT_COVERED if certificate.promise["kind"] == "noise" else NOT_COVERED,
-        attacks=plots.attacks([("optimal assignment", result.assignment), ("nearest record", result.nearest)]),
+        a=result.strongest,
+        attacks=plots.attacks(list(result.attacks.items())),
         sizes=plots.class_sizes(certificate.found, k),
         drift=plots.column_drift(result.drift, names),
         certificate=certificate.to_json(),
@@ -42,7 +43,7 @@ def comparison_page(result: Comparison, *, repeat: str = "") -> str:
 
 def verdict(result: Evaluation) -> list[str]:
     """What was promised and what was measured, in sentences."""
-    found, attack = result.certificate.found, result.assignment
+    found, attack = result.certificate.found, result.strongest
     out = [f"Promised: {result.certificate.promised()}."]
     if result.certificate.promise["kind"] == "k-anonymity":
         out.append(
@@ -50,7 +51,10 @@ def verdict(result: Evaluation) -> list[str]:
             f"{result.certificate.promise['counted']}."
         )
     people = "people" if not attack.sampled else f"people of a sample of {attack.rows:,}"
-    proved = "proved optimal" if attack.exact else f"within {attack.gap:.1e} of the least cost"
+    if attack.attack == "nearest":
+        proved = "taking the nearest"
+    else:
+        proved = "proved optimal" if attack.exact else f"within {attack.gap:.1e} of the least cost"
     bound = "" if attack.bound is None else f"; the promise allows {attack.bound:.2%}"
     out.append(
         f"An attacker who holds all originals and the whole release links {attack.rate:.2%} of the {people} to their own "

@@ -66,9 +66,9 @@ def class_sizes(found: Found, k: int | None) -> str:
         ax.bar(sizes, counts, color=SAFE, width=0.8)
     if k is not None:
         ax.axvline(k - 0.5, color=WARN, linewidth=1.5)
-        ax.annotate(f"k = {k}", (k - 0.5, 1), xycoords=("data", "axes fraction"), xytext=(4, -10), textcoords="offset points",
-                    color=WARN, fontsize=9)  # fmt: skip
-        ax.set_xlim(left=min(k - 1.5, min(sizes) - 1))
+        ax.annotate(f"k = {k}", (k - 0.5, 1), xycoords=("data", "axes fraction"), xytext=(-4, -10), textcoords="offset points",
+                    color=WARN, fontsize=9, ha="right")  # fmt: skip
+        ax.set_xlim(left=min(k - 2.5, min(sizes) - 2))
     ax.set_xlabel("rows that share the same quasi-identifiers", fontsize=9)
     ax.set_ylabel("classes", fontsize=9)
     _plain(ax)
@@ -79,13 +79,10 @@ def attacks(results: list[tuple[str, Reidentification]]) -> str:
     """Rates with their intervals, beside chance and 1/k."""
     figure = _figure(6.2, 1.1 + 0.45 * len(results))
     ax = figure.subplots()
-    for line, (name, result) in enumerate(results):
-        low, high = result.interval
+    for line, (_, result) in enumerate(results):
         ax.barh(line, result.rate, color=SAFE, height=0.55)
-        ax.plot([low, high], [line, line], color=INK, linewidth=1.5)
-        ax.annotate(f"{result.rate:.2%}", (max(result.rate, high), line), xytext=(5, -3), textcoords="offset points", fontsize=9)
-        _ = name
-    ax.set_yticks(range(len(results)), [name for name, _ in results], fontsize=9)
+        ax.plot(result.interval, [line, line], color=INK, linewidth=1.5)
+    ax.set_yticks(range(len(results)), [f"{name}\n{result.rate:.2%}" for name, result in results], fontsize=9)
     ax.invert_yaxis()
     first = results[0][1]
     if first.bound is not None:
