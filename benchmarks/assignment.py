@@ -12,12 +12,9 @@ peer's assignment costs than ours, relative: zero up to rounding, or one of us i
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import time
-import zipfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +22,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
+from omokage.errors import TableError
 from omokage.evaluate.transport import distinct_rows, solve_transport
+from omokage.grouping import Mondrian
+from omokage.tables.datasets import otto
+from omokage.unify import Mean
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,31 +35,18 @@ Peer = Callable[[Floats, Floats, Ints, Ints], float]  # rows, centres, capacitie
 
 def load() -> tuple[str, Floats]:
     """The Otto features, or a synthetic table of the same shape."""
-    file = Path(os.environ.get("OMOKAGE_DATA", "")) / "otto" / "train.csv.zip"
-    if "OMOKAGE_DATA" in os.environ and file.exists():
-        with zipfile.ZipFile(file) as archive, archive.open(archive.namelist()[0]) as lines:
-            lines.readline()
-            rows = [line.split(b",")[1:-1] for line in lines]  # without id and target
-        return "Otto", np.array(rows, np.float64)
-    rng = np.random.default_rng(0)
-    rate = rng.gamma(0.2, 1.0, (61_878, 12)) @ rng.gamma(0.3, 1.0, (12, 93))
-    return "synthetic counts", rng.poisson(rate).astype(np.float64)
+    try:
+        return "Otto", otto()[0].astype(np.float64)
+    except TableError:
+        rng = np.random.default_rng(0)
+        rate = rng.gamma(0.2, 1.0, (61_878, 12)) @ rng.gamma(0.3, 1.0, (12, 93))
+        return "synthetic counts", rng.poisson(rate).astype(np.float64)
 
 
 def group_means(x: Floats, k: int) -> Floats:
-    """A Mondrian-like release: halve at the median of the widest column while both halves hold k rows."""
-    release = np.empty_like(x)
-    todo = [np.arange(len(x))]
-    while todo:
-        rows = todo.pop()
-        part = x[rows]
-        width = np.ptp(part, axis=0)
-        if len(rows) < 2 * k or width.max() == 0:
-            release[rows] = part.mean(axis=0)
-            continue
-        order = np.argsort(part[:, width.argmax()], kind="stable")
-        todo += [rows[order[: len(rows) // 2]], rows[order[len(rows) // 2 :]]]
-    return release
+    """A k-anonymous release of the raw rows by Mondrian."""
+    labels = Mondrian(k).fit_predict(x)
+    return Mean().unify(x, labels)[labels]
 
 
 def scipy_cost(x: Floats, centers: Floats, capacity: Ints, which: Ints) -> float:

@@ -11,20 +11,18 @@ original record and takes the nearest released one: the rate is the expected sha
 from __future__ import annotations
 
 import argparse
-import io
 import math
-import os
 import time
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
+from omokage.errors import TableError
 from omokage.grouping import MDAV, Cells, Mondrian
+from omokage.tables.datasets import otto
 from omokage.unify import Mean
 
 Matrix = NDArray[np.float32]
@@ -38,15 +36,13 @@ def synthetic(n: int, d: int, seed: int = 0) -> Matrix:
     return (rng.normal(size=(n, max(2, d // 2))) @ rng.normal(size=(max(2, d // 2), d))).astype(np.float32)
 
 
-def otto() -> tuple[str, Matrix]:
+def otto_or_like_it() -> tuple[str, Matrix]:
     """Otto's table where OMOKAGE_DATA has it, else sparse counts of the same size."""
-    folder = os.environ.get("OMOKAGE_DATA")
-    if folder and (Path(folder) / "otto" / "train.csv.zip").exists():
-        with zipfile.ZipFile(Path(folder) / "otto" / "train.csv.zip") as archive:
-            frame = pl.read_csv(io.BytesIO(archive.read(archive.namelist()[0])))
-        return "Otto", frame.select(pl.selectors.starts_with("feat_")).to_numpy().astype(np.float32, order="C")
-    rng = np.random.default_rng(0)
-    return "sparse counts (no Otto here)", rng.negative_binomial(0.1, 0.1, (61_878, 93)).astype(np.float32)
+    try:
+        return "Otto", otto()[0]
+    except TableError:
+        counts = np.random.default_rng(0).negative_binomial(0.1, 0.1, (61_878, 93))
+        return "sparse counts (no Otto here)", counts.astype(np.float32)
 
 
 def plain_mondrian(x: Matrix, k: int) -> Labels:
@@ -201,7 +197,7 @@ def main() -> None:
         return
     compare("normal", synthetic(5_000, 10), options.peer_seconds, pace)
     compare("normal", synthetic(30_000, 10), options.peer_seconds, pace)
-    compare(*otto(), options.peer_seconds, pace)
+    compare(*otto_or_like_it(), options.peer_seconds, pace)
     wide(np.random.default_rng(0).random((5_722, 9_216), dtype=np.float32))
     if options.huge:
         path = options.huge / "omokage-huge.npy"

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import os
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import settings
 
 from omokage.cli import main
+from omokage.tables.datasets import otto as load_otto
 
 settings.register_profile("omokage", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("omokage")
@@ -48,9 +46,7 @@ def data_folder() -> Path:
 @pytest.fixture(scope="session")
 def otto(data_folder: Path) -> np.ndarray:
     """Otto's 61,878 × 93 counts."""
-    with zipfile.ZipFile(data_folder / "otto" / "train.csv.zip") as archive:
-        frame = pl.read_csv(io.BytesIO(archive.read(archive.namelist()[0])))
-    return frame.select(pl.selectors.starts_with("feat_")).to_numpy().astype(np.float32, order="C")
+    return load_otto()[0]
 
 
 @dataclass(frozen=True)

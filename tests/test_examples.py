@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import subprocess
 import sys
@@ -37,3 +38,12 @@ def test_demo_ends_with_three_plain_lines(run, tmp_path):
     assert run("demo", "-o", tmp_path / "demo").code == 2
     assert run("demo", "-o", tmp_path / "demo", "--overwrite").code == 0
     assert run("verify", tmp_path / "demo" / "patients").code == 0
+
+
+@pytest.mark.data
+def test_dr_tables_quick(data_folder):
+    command = [sys.executable, str(ROOT / "experiments" / "dr_tables.py"), "--quick"]
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}  # boosting's threads wait busily where cores are shared
+    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600, env=one_thread).stdout
+    assert "| pca:30 | (0.246) | 0." in out  # k = 3 left out, k = 10 attacked
+    assert "Tables 11–13" in out

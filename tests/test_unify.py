@@ -61,7 +61,20 @@ def test_a_person_with_many_rows_counts_once():
     assert MATRIX_UNIFIERS["mean"].unify(z, np.zeros(3, dtype=np.int64), weights).tolist() == [[25.0]]
 
 
-@pytest.mark.parametrize("name", MATRIX_UNIFIERS)
+def test_spread_gives_the_columns_their_deviation_back():
+    rng = np.random.default_rng(0)
+    z, labels = rng.normal(3.0, 2.0, size=(400, 3)), np.sort(np.arange(400) % 40)
+    z[:, 1] += labels  # one column that averaging hardly shrinks
+    plain, spread = MATRIX_UNIFIERS["mean"].unify(z, labels)[labels], MATRIX_UNIFIERS["spread"].unify(z, labels)[labels]
+    assert (plain.std(axis=0) < z.std(axis=0)).all()
+    np.testing.assert_allclose(spread[:, 1].std(), z[:, 1].std(), rtol=1e-6)
+    assert (spread.std(axis=0) / plain.std(axis=0)).max() <= 3.0 + 1e-9
+    np.testing.assert_allclose(spread.mean(axis=0), z.mean(axis=0))
+    constant = np.ones((4, 1))
+    assert (MATRIX_UNIFIERS["spread"].unify(constant, np.array([0, 0, 1, 1])) == 1.0).all()
+
+
+@pytest.mark.parametrize("name", ["mean", "median"])
 def test_matrix_unifiers_agree_with_numpy(name):
     rng = np.random.default_rng(0)
     z, labels = rng.normal(size=(50, 4)).astype(np.float32), np.repeat(np.arange(5), 10)

@@ -61,7 +61,7 @@ class Anonymizer:
         The space to group in; None groups in the synthesis map's space.
     synthesis_map : transformer with ``inverse_transform``, or None
         The space to average in; None averages the data as they are.
-    unifier : {"mean", "median"} or object with ``unify``
+    unifier : {"mean", "median", "spread"} or object with ``unify``
         What a group becomes in the synthesis space.
     noise : Laplace or None
         Noise in the synthesis space instead of groups. It promises no k.

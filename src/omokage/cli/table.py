@@ -62,6 +62,9 @@ def table(
     unify: list[str] = typer.Option(
         None, "--unify", help="COLUMN=mean|median|mode|prefix|range|set|suppress.", rich_help_panel=METHOD
     ),
+    unifier: str = typer.Option(
+        "mean", "--unifier", help="What a group becomes in a map: mean, median, or spread.", rich_help_panel=METHOD
+    ),
     scale: str = typer.Option(
         "range", "--scale", help="How columns are made comparable without a map: range, std, none.", rich_help_panel=METHOD
     ),
@@ -88,6 +91,7 @@ def table(
 
     require_places(output, key, overwrite)
     anonymizer = _anonymizer(k, noise, map_, group_map, synthesis_map, grouping, scale, seed, digits)
+    anonymizer.unifier = unifier
     anonymizer.constraints = _constraints(l_diversity, l_entropy, t_closeness)
     roles = Roles(names(identifier), names(quasi), names(sensitive), names(keep), person, rest)  # type: ignore[arg-type]
     with stages() as say:

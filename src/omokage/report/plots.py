@@ -147,6 +147,9 @@ def frontier(comparison: Comparison) -> str:
     ax.annotate("learned from the originals", (0.01, comparison.original[score]), xycoords=("axes fraction", "data"),
                 xytext=(0, 3), textcoords="offset points", fontsize=8, color=SOFT)  # fmt: skip
     ax.set_xscale("log")
+    ticks = [t for t in (1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if ax.get_xlim()[0] <= t <= ax.get_xlim()[1]]
+    ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    ax.set_xticks([], minor=True)
     ax.set_xlabel("re-identification rate (optimal assignment; further left is safer)", fontsize=9)
     ax.set_ylabel(f"{score} on originals held out (higher is more useful)", fontsize=9)
     ax.legend(fontsize=8, frameon=False, loc="lower right")
