@@ -241,7 +241,7 @@ def _run(folder: str, setting: Setting, model: str, sample: int | None, memory: 
             attack.rows,
             near.rate,
             membership_risk(both.x, x[test], distinct_rows(both.y)[0]).rate,
-            drift(both).loss,
+            drift(None, both).loss,
             scores(y[test], fitted.predict(x[test]), task),
             None if through is None else scores(y[test], fitted.predict(through(x[test])), task),
             time.perf_counter() - begun,

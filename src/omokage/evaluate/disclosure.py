@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from ..certificate import Column, sensitive_columns
 from ..grouping.constraints import LDiversity, TCloseness, found
 from ..grouping.matrix import Labels
-from .linked import Linked
+from ..release import Release
+from .linked import Linked, link
 from .reidentification import nearest_rows, wilson
 from .transport import distinct_rows
 
@@ -66,15 +67,16 @@ class Disclosure:
     membership: Risk | None
 
 
-def disclosure(both: Linked, *, outsiders: NDArray[Any] | None = None) -> Disclosure:
+def disclosure(original: Any, release: Release | Linked, *, outsiders: NDArray[Any] | None = None) -> Disclosure:
     """Measure what a release gives away.
 
     Parameters
     ----------
-    both : Linked
+    original : the data the release was made from; ignored for a :class:`Linked`
     outsiders : (m, d) array
         People who were not in the data, in the originals' space, for membership inference.
     """
+    both = link(original, release)
     centres, which, capacity = distinct_rows(both.y)
     nearest = nearest_rows(both.x, centres)
     sizes = dict(zip(*(a.tolist() for a in np.unique(capacity, return_counts=True)), strict=True))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .linked import Linked
+from ..release import Release
+from .linked import Linked, link
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,12 @@ class Drift:
     correlation: float
 
 
-def drift(both: Linked) -> Drift:
+def drift(original: Any, release: Release | Linked) -> Drift:
     """Measure a release against its originals.
 
     Correlations are taken over columns that vary both before and after.
     """
+    both = link(original, release)
     x, y = both.x.astype(np.float64), both.aligned.astype(np.float64)
     total = float(((x - x.mean(axis=0)) ** 2).sum())
     loss = float(((x - y) ** 2).sum()) / total if total > 0 else 0.0

@@ -80,7 +80,7 @@ def evaluate(
             random_state=random_state,
         )
     progress("measuring drift and disclosure")
-    drifted, disclosed = drift(both), disclosure(both)
+    drifted, disclosed = drift(None, both), disclosure(None, both)
     utilities = []
     for model in models if y is not None else ():
         progress(f"learning from the release: {model}")

@@ -56,8 +56,10 @@ class Linked:
         return self.table.frame[name]
 
 
-def link(original: Any, release: Release) -> Linked:
-    """Join a release in memory with its originals."""
+def link(original: Any, release: Release | Linked) -> Linked:
+    """Join a release in memory with its originals; what is joined already is left as it is."""
+    if isinstance(release, Linked):
+        return release
     if not is_frame(original):
         x = np.asarray(original)
         if x.shape != np.shape(release.data):

@@ -71,7 +71,7 @@ def reidentify(
     memory, max_seconds : limits of the assignment; past the time limit it is reported as not exact, with its gap
     """
     begun = time.perf_counter()
-    both = release if isinstance(release, Linked) else link(original, release)
+    both = link(original, release)
     if attack not in ("assignment", "nearest"):
         raise InputError(f"the attack is assignment or nearest, not {attack!r}")
     unit = both.x.std(axis=0) if standardize else np.ones(both.x.shape[1])

@@ -153,7 +153,7 @@ def _source(original: Any, by: Any) -> tuple[NDArray[Any], Callable[[Any], Made]
             return release.data[release.key.rows], release.through_map
 
         return x, anonymize
-    both = by if isinstance(by, Linked) else link(original, by)
+    both = link(original, by)
     aligned = both.aligned
     through = by.through_map if isinstance(by, Release) else None
     return both.x, lambda train: (aligned[train], through)
