@@ -1,0 +1,34 @@
+"""Networks that may be given away: four ways to learn one under differential privacy, with what each really promises.
+
+Start with ``DPSGD`` for the best predictions at an (ε, δ), ``AnonymizedLearning`` for a pure ε,
+``AnonymizingFirst`` when a synthetic table is wanted as well. ``LearningFirst`` is the paper's; its guarantee
+for the whole model is poor at every useful accuracy.
+"""
+
+from omokage.learn.accounting import Privacy
+from omokage.learn.anonymized_learning import AnonymizedLearning
+from omokage.learn.anonymizing_first import AnonymizingFirst
+from omokage.learn.auditing import Audit, audit
+from omokage.learn.classifier import NotPrivateWarning
+from omokage.learn.dp_sgd import DPSGD
+from omokage.learn.learning_first import LearningFirst
+from omokage.learn.saving import APPROACHES, load_model, save_model
+from omokage.learn.schema import Categorical, Numeric, Schema, load_schema
+
+__all__ = [
+    "APPROACHES",
+    "DPSGD",
+    "AnonymizedLearning",
+    "AnonymizingFirst",
+    "Audit",
+    "Categorical",
+    "LearningFirst",
+    "NotPrivateWarning",
+    "Numeric",
+    "Privacy",
+    "Schema",
+    "audit",
+    "load_model",
+    "load_schema",
+    "save_model",
+]

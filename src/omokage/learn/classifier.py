@@ -1,0 +1,227 @@
+"""What the four learners share: public inputs, labels, predictions, and the statement of what is promised.
+
+A learner follows scikit-learn: the constructor stores, ``fit`` checks and learns, learned state ends in
+``_``. Everything that shapes the mechanism is a constructor argument and therefore public. Nothing is read
+from the data, unless the user asks for it with ``bounds="data"`` or ``classes="data"``; every such fit warns
+and its result is marked as not private.
+"""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from omokage.errors import InputError
+from omokage.learn.accounting import (
+    Privacy,
+    Step,
+    check_delta,
+    check_epsilon,
+    naive_epsilon,
+    pld_epsilon,
+    rdp_epsilon,
+)
+from omokage.learn.network import Network
+from omokage.learn.noise import NoiseSource
+from omokage.learn.schema import Numeric, Schema, as_frame, check_classes, label_codes
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+NOT_STATED = "not stated; settings chosen by looking at these data would not be covered"
+_SETTINGS_NOT_PUBLIC = {"random_state", "noise_seed", "schema", "bounds", "classes", "tuned"}
+
+
+class NotPrivateWarning(UserWarning):
+    """Something that should be declared was taken from the data, or the noise is not secret: no guarantee."""
+
+
+class PrivateClassifier(ClassifierMixin, BaseEstimator):
+    """Base of the learners; subclasses learn a network and list the noisy steps that they took."""
+
+    approach: ClassVar[str]
+
+    epsilon: float
+    delta: float
+    bounds: Any
+    schema: Schema | None
+    classes: Any
+    tuned: str
+    random_state: int | None
+    noise_seed: int | None
+
+    network_: Network
+    privacy_: Privacy
+    schema_: Schema
+    classes_: NDArray[Any]
+    n_features_in_: int
+    settings_: dict[str, Any]  # settings that were left open, as a fit settled them
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from a table (with ``schema``) or from a matrix (with ``bounds``)."""
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        self._check_settings()
+        caveats: list[str] = []
+        self.schema_ = self._public_schema(X, y, caveats)
+        if self.noise_seed is not None:
+            caveats.append("the noise was drawn from a known seed")
+        labels = label_codes(y, self.schema_.classes)
+        frame = self._frame(X)
+        inputs = self.schema_.encode(frame)
+        if len(inputs) != len(labels):
+            raise InputError(f"{len(inputs)} rows but {len(labels)} labels")
+        self.classes_ = np.array(self.schema_.classes)
+        self.n_features_in_ = len(self.schema_.columns)
+        rng = np.random.default_rng(self.random_state)
+        source = NoiseSource(self.noise_seed)
+        self.network_, steps, samples = self._learn(frame, inputs, labels, rng, source)
+        for caveat in caveats:
+            warnings.warn(f"not private: {caveat}", NotPrivateWarning, stacklevel=2)
+        self.privacy_ = self._statement(tuple(steps), samples, len(inputs), tuple(caveats))
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Class probabilities, in the order of ``classes_``."""
+        check_is_fitted(self, "network_")
+        return self.network_.probabilities(self.schema_.encode(self._frame(X)))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    def _learn(
+        self, frame: pl.DataFrame, inputs: Floats, labels: Integers, rng: np.random.Generator, source: NoiseSource
+    ) -> tuple[Network, list[Step], float]:
+        """The network, its noisy steps, and the statistical distance of all noise samples from their laws."""
+        raise NotImplementedError
+
+    def _release(
+        self, frame: pl.DataFrame, inputs: Floats, labels: Integers, rng: np.random.Generator, source: NoiseSource
+    ) -> tuple[Floats, list[Step]]:
+        """All that leaves, as one vector, for audits; the last entry is the last bias where there is one."""
+        network, steps, _ = self._learn(frame, inputs, labels, rng, source)
+        return network.theta, steps
+
+    def _check_settings(self) -> None:
+        """Check what only this learner has."""
+
+    def _per_parameter(self) -> tuple[float, bool] | None:
+        """The paper's ε and whether it holds even in the paper's sense, where the approach has one."""
+        return None
+
+    def _noise_name(self) -> str:
+        raise NotImplementedError
+
+    def _statement(self, steps: tuple[Step, ...], distance: float, records: int, caveats: tuple[str, ...]) -> Privacy:
+        paper = self._per_parameter()
+        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in _SETTINGS_NOT_PUBLIC}
+        settings.update(getattr(self, "settings_", {}))  # what was left open, as it was settled
+        return Privacy(
+            approach=self.approach,
+            private=not caveats,
+            epsilon=pld_epsilon(steps, self.delta),
+            delta=self.delta,
+            epsilon_naive=naive_epsilon(steps),
+            epsilon_rdp=rdp_epsilon(steps, self.delta),
+            epsilon_per_parameter=None if paper is None else paper[0],
+            per_parameter_holds=None if paper is None else paper[1],
+            parameters=self.network_.theta.size,
+            records=records,
+            steps=sum(s.count for s in steps),
+            public=("number of rows", "columns, bounds, categories and classes of the schema", *_spell(settings)),
+            tuned=self.tuned,
+            noise=self._noise_name() if self.noise_seed is None else "known seed",
+            sampler_distance=distance,
+            caveats=caveats,
+        )
+
+    def _public_schema(self, X: Any, y: Any, caveats: list[str]) -> Schema:
+        if self.schema is not None:
+            if not isinstance(self.schema, Schema):
+                raise InputError(f"schema must be a Schema, got {type(self.schema).__name__}; see load_schema")
+            if self.classes is None:
+                return self.schema
+            return Schema(self.schema.columns, self.schema.target, self._declared_classes(y, caveats))
+        matrix = _matrix(X)
+        low, high = self._declared_bounds(matrix, caveats)
+        columns = tuple(Numeric(f"x{j}", float(a), float(b)) for j, (a, b) in enumerate(zip(low, high, strict=True)))
+        classes = (0, 1) if self.classes is None else self._declared_classes(y, caveats)
+        return Schema(columns, "target", classes)
+
+    def _declared_classes(self, y: Any, caveats: list[str]) -> tuple[Any, ...]:
+        if isinstance(self.classes, str):
+            if self.classes != "data":
+                raise InputError(f"classes must be a list of labels or 'data', got {self.classes!r}")
+            caveats.append("the classes were taken from the data")
+            return tuple(np.unique(np.asarray(y)).tolist())
+        classes = tuple(c.item() if isinstance(c, np.generic) else c for c in self.classes)
+        check_classes(classes)
+        return classes
+
+    def _declared_bounds(self, matrix: Floats, caveats: list[str]) -> tuple[Floats, Floats]:
+        if isinstance(self.bounds, str):
+            if self.bounds != "data":
+                hint = '; the paper\'s intervals are sensitivity="interval"' if self.bounds == "interval" else ""
+                rule = "bounds must be (low, high), one such pair per column, or 'data'"
+                raise InputError(f"{rule}, got {self.bounds!r}{hint}")
+            caveats.append("the bounds were taken from the data")
+            low, high = matrix.min(axis=0), matrix.max(axis=0)
+            return low, np.where(high > low, high, low + 1.0)
+        try:
+            pairs = np.asarray(self.bounds, np.float64)
+            pairs = np.broadcast_to(pairs, (matrix.shape[1], 2))
+        except ValueError as error:
+            rule = f"bounds must be (low, high) or one such pair for each of the {matrix.shape[1]} columns"
+            raise InputError(rule) from error
+        return pairs[:, 0], pairs[:, 1]
+
+    def _frame(self, X: Any) -> pl.DataFrame:
+        """The table itself, or a matrix with its columns named as in ``schema_``."""
+        if self.schema is not None:
+            return as_frame(X)
+        matrix = _matrix(X)
+        names = [c.name for c in self.schema_.columns]
+        if matrix.shape[1] != len(names):
+            raise InputError(f"X has {matrix.shape[1]} columns, the learner expects {len(names)}")
+        return pl.DataFrame(dict(zip(names, matrix.T, strict=True)))
+
+    def _sizes(self, inputs: Floats, hidden: Sequence[int]) -> tuple[int, ...]:
+        if any(not isinstance(h, numbers.Integral) or h < 1 for h in hidden):
+            raise InputError(f"hidden must list layer widths of at least 1, got {hidden!r}")
+        return (inputs.shape[1], *(int(h) for h in hidden), len(self.schema_.classes))
+
+
+def check_count(name: str, value: Any) -> None:
+    if not isinstance(value, numbers.Integral) or value < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def check_positive(name: str, value: Any) -> None:
+    if not isinstance(value, numbers.Real) or not 0.0 < float(value) < np.inf:
+        raise InputError(f"{name} must be a finite number above 0, got {value!r}")
+
+
+def _matrix(X: Any) -> Floats:
+    try:
+        matrix = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError("without a schema X must be a matrix of numbers") from error
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise InputError(f"X must be a matrix with rows and columns, got shape {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        row = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
+        raise InputError(f"X has NaN or infinity, first in row {row + 1}")
+    return matrix
+
+
+def _spell(settings: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{name}={value}" for name, value in sorted(settings.items()))

@@ -1,0 +1,300 @@
+"""What is public about a table, declared before anyone looks at it: bounds, categories, bins, classes.
+
+A bound or a list of categories read from the data would tell about the data, so learners take them
+from a ``Schema``, most often a TOML file::
+
+    [target]
+    column = "income"
+    classes = ["<=50K", ">50K"]
+
+    [columns.age]
+    low = 17
+    high = 90
+    cuts = [25, 35, 45, 55, 65]   # inner bin edges; a value on an edge belongs to the bin above it
+    whole = true                  # whole numbers; a synthetic table then has them too
+
+    [columns.workclass] categories = ["Private", "State-gov", "Elsewhere"] other = "Elsewhere"           #
+    where a category that is not listed goes; without it such a row is an error
+
+Columns that are not listed are not used. Numbers beyond their bounds count as the bound.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from omokage.errors import InputError, TableError
+from omokage.tables import read_table
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A column of numbers between public bounds; with ``cuts`` it is also, or only, the bin it falls into."""
+
+    name: str
+    low: float
+    high: float
+    cuts: tuple[float, ...] = ()
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        edges = (self.low, *self.cuts, self.high)
+        finite = all(isinstance(e, int | float) and math.isfinite(e) for e in edges)
+        if not finite or any(a >= b for a, b in itertools.pairwise(edges)):
+            raise InputError(f"column {self.name!r}: low < cuts < high must be finite and rise, got {edges}")
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        return len(self.cuts) + 1
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        if not self.cuts:
+            return (self.name,)
+        return tuple(f"{self.name}[{k}]" for k in range(self.size))
+
+    def read(self, frame: pl.DataFrame) -> Floats:
+        column = _column(frame, self.name)
+        try:
+            values = column.cast(pl.Float64).to_numpy()
+        except pl.exceptions.PolarsError:
+            raise TableError(f"column {self.name!r} is declared numeric but holds something else") from None
+        if not np.isfinite(values).all():
+            row = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise TableError(f"column {self.name!r} has no usable number in row {row + 1}; drop or fill such rows first")
+        return np.asarray(np.clip(values, self.low, self.high))
+
+    def codes(self, frame: pl.DataFrame) -> Integers:
+        return np.searchsorted(np.array(self.cuts), self.read(frame), side="right").astype(np.int64)
+
+    def encode(self, frame: pl.DataFrame) -> Floats:
+        if self.cuts:
+            return np.eye(self.size)[self.codes(frame)]
+        return ((self.read(frame) - self.low) / (self.high - self.low))[:, None]
+
+    def draw(self, codes: Integers, rng: np.random.Generator) -> pl.Series:
+        """Values for bins: spread evenly over the bin, since nothing finer was released."""
+        edges = np.array([self.low, *self.cuts, self.high], np.float64)
+        values = edges[codes] + rng.random(len(codes)) * (edges[codes + 1] - edges[codes])
+        if self.whole:
+            values = np.clip(np.floor(values), np.ceil(edges[codes]), None)
+        return pl.Series(self.name, values.astype(np.int64) if self.whole else values)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A column whose categories are public; ``other`` takes what is not listed."""
+
+    name: str
+    categories: tuple[str, ...]
+    other: str | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.categories) < 1 or len(set(self.categories)) != len(self.categories):
+            raise InputError(f"column {self.name!r}: categories must be a non-empty list without repetition")
+        if self.other is not None and self.other not in self.categories:
+            raise InputError(f"column {self.name!r}: other must be one of the categories")
+
+    @property
+    def size(self) -> int:
+        return len(self.categories)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}={c}" for c in self.categories)
+
+    def codes(self, frame: pl.DataFrame) -> Integers:
+        return _lookup(_column(frame, self.name), self.name, self.categories, self.other)
+
+    def encode(self, frame: pl.DataFrame) -> Floats:
+        return np.eye(self.size)[self.codes(frame)]
+
+    def draw(self, codes: Integers, rng: np.random.Generator) -> pl.Series:
+        return pl.Series(self.name, np.array(self.categories, dtype=object)[codes], dtype=pl.String)
+
+
+Column = Numeric | Categorical
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns to learn from, the column to predict and its classes.
+
+    Examples
+    --------
+    >>> schema = Schema((Numeric("age", 0, 100, cuts=(50,)), Categorical("job", ("a", "b"))), "rich", ("no", "yes"))
+    >>> schema.encode({"age": [20, 120], "job": ["b", "a"]})
+    array([[1., 0., 0., 1.],
+           [0., 1., 1., 0.]])
+    """
+
+    columns: tuple[Column, ...]
+    target: str = "target"
+    classes: tuple[Any, ...] = (0, 1)
+    features: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names = [c.name for c in self.columns]
+        if not names or len({*names, self.target}) != len(names) + 1:
+            raise InputError("a schema needs at least one column, and no name twice, the target's included")
+        check_classes(self.classes)
+        object.__setattr__(self, "features", tuple(f for c in self.columns for f in c.features))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bins or categories of each column."""
+        return tuple(c.size for c in self.columns)
+
+    def encode(self, table: object) -> Floats:
+        """Network inputs in [0, 1], ``(n, features)``: one-hot categories and bins, scaled numbers."""
+        frame = as_frame(table)
+        return np.ascontiguousarray(np.hstack([c.encode(frame) for c in self.columns]))
+
+    def codes(self, table: object) -> Integers:
+        """Bin or category numbers, ``(n, columns)``."""
+        frame = as_frame(table)
+        return np.stack([c.codes(frame) for c in self.columns], axis=1)
+
+    def labels(self, table: object) -> list[Any]:
+        """The target column as classes; text as read from a CSV file is matched with the classes' spelling.
+
+        >>> Schema((Numeric("x", 0, 1),), "y", (0, 1)).labels({"y": ["1", "0", None, "?"]})
+        [1, 0, None, '?']
+        """
+        spelled = {str(c): c for c in self.classes}
+        return [v if v is None else spelled.get(str(v), v) for v in _column(as_frame(table), self.target).to_list()]
+
+    def draw(self, codes: Integers, rng: np.random.Generator) -> pl.DataFrame:
+        """A table with these bins and categories."""
+        return pl.DataFrame([c.draw(codes[:, j], rng) for j, c in enumerate(self.columns)])
+
+    def to_json(self) -> dict[str, Any]:
+        """The same tree as the TOML file."""
+        columns: dict[str, Any] = {}
+        for c in self.columns:
+            if isinstance(c, Numeric):
+                columns[c.name] = {"low": c.low, "high": c.high, "cuts": list(c.cuts), "whole": c.whole}
+            else:
+                columns[c.name] = {
+                    "categories": list(c.categories),
+                    **({} if c.other is None else {"other": c.other}),
+                }
+        return {"target": {"column": self.target, "classes": list(self.classes)}, "columns": columns}
+
+    @classmethod
+    def from_json(cls, tree: Mapping[str, Any]) -> Schema:
+        """Build a schema from the tree that a TOML or JSON file holds."""
+        _check_keys(tree, {"target", "columns"}, "the schema", required={"columns"})
+        target = tree.get("target", {})
+        _check_keys(target, {"column", "classes"}, "[target]")
+        columns = tuple(_column_from(name, spec) for name, spec in tree["columns"].items())
+        return cls(columns, str(target.get("column", "target")), tuple(target.get("classes", (0, 1))))
+
+
+def load_schema(path: str | Path) -> Schema:
+    """Read a schema file."""
+    try:
+        tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"schema {path} cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"schema {path} is not TOML: {error}") from error
+    try:
+        return Schema.from_json(tree)
+    except InputError as error:
+        raise InputError(f"schema {path}: {error}") from error
+
+
+def check_classes(classes: Sequence[Any]) -> None:
+    if len(classes) < 2 or len(set(classes)) != len(classes):
+        raise InputError(f"classes must be at least two different labels, got {len(classes)} entries")
+
+
+def label_codes(labels: object, classes: Sequence[Any]) -> Integers:
+    """Class numbers of labels; a missing or undeclared label, or one class only, is an error.
+
+    >>> label_codes(["no", "yes", "no"], ("no", "yes"))
+    array([0, 1, 0])
+    """
+    values = labels.to_list() if hasattr(labels, "to_list") else np.asarray(labels, dtype=object).ravel().tolist()
+    position = {c: k for k, c in enumerate(classes)}
+    codes = np.array([-1 if v is None or v != v else position.get(v, -2) for v in values], np.int64)
+    for code, what in ((-1, "is missing"), (-2, "is not one of the declared classes")):
+        if (codes == code).any():
+            row = int(np.flatnonzero(codes == code)[0])
+            raise InputError(f"the label {what} in {(codes == code).sum()} rows, first in row {row + 1}")
+    if len(np.unique(codes)) < 2:
+        raise InputError("all labels are of one class; there is nothing to learn")
+    return codes
+
+
+def as_frame(table: object) -> pl.DataFrame:
+    """A polars frame of anything that has named columns."""
+    if isinstance(table, pl.DataFrame):
+        return table
+    if isinstance(table, Mapping):
+        return pl.DataFrame(dict(table))
+    if hasattr(table, "columns") and hasattr(table, "__getitem__"):  # a pandas frame, without importing pandas
+        return pl.DataFrame({str(c): table[c].to_list() for c in table.columns})
+    raise InputError(f"a learner with a schema needs a table with named columns, got {type(table).__name__}")
+
+
+def read_records(path: str | Path) -> pl.DataFrame:
+    """A table as :func:`omokage.tables.read_table` reads it; text cells of a CSV without the blanks around them."""
+    table = read_table(path)
+    if table.raw is None:
+        return table.frame
+    return table.raw.rename(str.strip).with_columns(pl.all().str.strip_chars())
+
+
+def _column(frame: pl.DataFrame, name: str) -> pl.Series:
+    if name not in frame.columns:
+        raise TableError(f"column {name!r} is declared in the schema but not in the table")
+    return frame[name]
+
+
+def _lookup(column: pl.Series, name: str, categories: tuple[str, ...], other: str | None) -> Integers:
+    position = {c: k for k, c in enumerate(categories)}
+    fallback = -1 if other is None else position[other]
+    text = column.cast(pl.String)
+    if text.null_count():
+        raise TableError(f"column {name!r} has {text.null_count()} missing values; drop or fill such rows first")
+    codes = text.replace_strict(position, default=fallback, return_dtype=pl.Int64).to_numpy()
+    unknown = np.flatnonzero(codes < 0)
+    if unknown.size:
+        raise TableError(
+            f"column {name!r} has {unknown.size} values that are not declared categories, first in row "
+            f"{unknown[0] + 1}; list them or declare an `other`"
+        )
+    return np.asarray(codes, np.int64)
+
+
+def _column_from(name: str, spec: Mapping[str, Any]) -> Column:
+    where = f"[columns.{name}]"
+    if isinstance(spec, Mapping) and "categories" in spec:
+        _check_keys(spec, {"categories", "other"}, where)
+        return Categorical(name, tuple(str(c) for c in spec["categories"]), spec.get("other"))
+    _check_keys(spec, {"low", "high", "cuts", "whole"}, where, required={"low", "high"})
+    return Numeric(name, spec["low"], spec["high"], tuple(spec.get("cuts", ())), bool(spec.get("whole", False)))
+
+
+def _check_keys(tree: Any, allowed: set[str], where: str, required: set[str] | None = None) -> None:
+    if not isinstance(tree, Mapping):
+        raise InputError(f"{where} must be a table of keys")
+    unknown, missing = set(tree) - allowed, (required or set()) - set(tree)
+    if unknown or missing:
+        raise InputError(f"{where} may have the keys {sorted(allowed)}; unknown {sorted(unknown)}, missing {sorted(missing)}")
