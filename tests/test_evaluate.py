@@ -295,7 +295,7 @@ def test_compare_resumes_and_keeps_what_a_kill_left(tmp_path, labelled):
     assert by_name["k=20 cells in none"].rate <= 1 / 20
     assert by_name["k=5 cells in none"].loss < by_name["k=20 cells in none"].loss
     front = result.frontier()
-    assert all(a.rate <= b.rate and a.scores["accuracy"] < b.scores["accuracy"] for a, b in pairwise(front))
+    assert all(a.rate <= b.rate and a.scores["f"] < b.scores["f"] for a, b in pairwise(front))
     other = compare(x + 1, y, settings[:1], **options)  # other data: nothing is taken from the file
     assert other.outcomes[0].rate >= 0
 

@@ -374,8 +374,7 @@ class Anonymizer:
             "seed": seed,
         }
         certificate = Certificate(promise, found, method, tuple(columns), source, notes=tuple(notes), versions=versions())
-        if found.rows and found.groups > 1:
-            require_promise(certificate)
+        require_promise(certificate)
         return certificate
 
 

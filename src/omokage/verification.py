@@ -66,7 +66,7 @@ def verify(path: str | Path, *, key: str | Path | None = None) -> Verification:
             people = None if key is None else _persons(Path(key), certificate, len(written))
             found = recount(written, certificate, constraints_of(certificate), people)
             checks += _counts(found, certificate, people is not None)
-    except (OSError, OmokageError) as error:
+    except (OSError, OmokageError, KeyError, TypeError, ValueError) as error:
         reason = str(error) if isinstance(error, OmokageError) else "it cannot be read"
         checks.append(Check("data file", False, f"{file.name}: {reason}"))
     checks.append(_readable(folder, certificate))

@@ -31,7 +31,7 @@ from .drift import drift
 from .linked import link
 from .reidentification import reidentify
 from .transport import distinct_rows
-from .utility import MODELS, scores, task_of
+from .utility import fit_model, scores, task_of
 
 
 @dataclass(frozen=True, order=True)
@@ -93,7 +93,8 @@ class Comparison:
 
     @property
     def score(self) -> str:
-        return "accuracy" if self.task == "classification" else "r2"
+        """What settings are ranked by: macro F, which guessing the largest class does not raise, or R²."""
+        return "f" if self.task == "classification" else "r2"
 
     def frontier(self) -> list[Outcome]:
         """Outcomes that no other beats in both risk and score, by rising risk."""
@@ -211,7 +212,7 @@ def _split(folder: str, seed: int) -> tuple[Any, Any, Any, Any]:
 def _original(folder: str, model: str, seed: int) -> dict[str, Any]:
     x, y, train, test = _split(folder, seed)
     task = task_of(y)
-    fitted = MODELS[model](task, seed).fit(x[train], y[train])
+    fitted = fit_model(model, task, seed, x[train], y[train])
     return {"scores": scores(y[test], fitted.predict(x[test]), task)}
 
 
@@ -230,7 +231,7 @@ def _run(folder: str, setting: Setting, model: str, sample: int | None, memory: 
         limit = sample if setting.k is None else None
         attack = reidentify(None, both, sample=limit, memory=memory)
         near = reidentify(None, both, attack="nearest", sample=limit)
-        fitted = MODELS[model](task, seed).fit(both.aligned, y[train])
+        fitted = fit_model(model, task, seed, both.aligned, y[train])
         through = release.through_map
         outcome = Outcome(
             setting,

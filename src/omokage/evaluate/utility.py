@@ -180,17 +180,22 @@ def _one_split(
 ) -> tuple[Scores | None, Scores, Scores | None]:
     """Scores of a model of the originals, of the release, and of the release tried through the map."""
     given, through = released(train)
-
-    def fitted(rows: NDArray[Any]) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return MODELS[model](task, seed).fit(rows, y[train])
-
-    base = scores(y[test], fitted(x[train]).predict(x[test]), task) if with_originals else None
-    learned = fitted(given)
+    base = None
+    if with_originals:
+        base = scores(y[test], fit_model(model, task, seed, x[train], y[train]).predict(x[test]), task)
+    learned = fit_model(model, task, seed, given, y[train])
     plain = scores(y[test], learned.predict(x[test]), task)
     mapped = None if through is None else scores(y[test], learned.predict(through(x[test])), task)
     return base, plain, mapped
+
+
+def fit_model(model: str, task: Task, seed: int, x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """A model by name, fitted; one that has not settled after its iterations is used as it is."""
+    if model not in MODELS:
+        raise InputError(f"there is no model {model!r}: they are {', '.join(MODELS)}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return MODELS[model](task, seed).fit(x, y)
 
 
 def scores(truth: NDArray[Any], guess: NDArray[Any], task: Task) -> Scores:

@@ -151,7 +151,7 @@ def frontier(comparison: Comparison) -> str:
     ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
     ax.set_xticks([], minor=True)
     ax.set_xlabel("re-identification rate (optimal assignment; further left is safer)", fontsize=9)
-    ax.set_ylabel(f"{score} on originals held out (higher is more useful)", fontsize=9)
+    ax.set_ylabel(f"{'macro F' if score == 'f' else 'R²'} on originals held out (higher is more useful)", fontsize=9)
     ax.legend(fontsize=8, frameon=False, loc="lower right")
     _plain(ax)
     return _svg(figure, "risk and utility")
