@@ -64,6 +64,7 @@ BEYOND = (  # what, grouper, group map, synthesis map, unifier
     ("k=10", "cells", "log+pca:50", "none", "spread"),
     ("k=10", "mdav", "log+pca:50", "none", "mean"),
     ("k=15", "cells", "log+pca:50", "none", "mean"),
+    ("k=6", "cells", "log+pca:50", "none", "mean"),
 )
 GROUPERS = ("mondrian", "mondrian:variance", "mondrian:variance,multiple", "mdav", "cells")
 GRID_GROUPER = "cells"

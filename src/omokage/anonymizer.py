@@ -43,11 +43,11 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class _Grouped:
-    """Labels by row, and what every group (or, with noise, every row) becomes in the data's own space."""
+    """Labels by row, what every group (with noise: every row) becomes in the data's own space, and the fitted map."""
 
     labels: Labels
-    unified: NDArray[Any] | None
-    synthesis: Any = None
+    unified: NDArray[Any]
+    synthesis: Any
 
 
 class Anonymizer:
@@ -159,11 +159,14 @@ class Anonymizer:
     # ------------------------------------------------------------------ the method
 
     def _anonymize(
-        self, x: NDArray[Any], g: NDArray[Any] | None, persons: Labels | None, weights: Weights, seed: int,
+        self,
+        x: NDArray[Any],
+        persons: Labels | None,
+        seed: int,
         progress: Progress,
-        merge: Callable[[Labels, NDArray[Any]], Labels],
-    ) -> _Grouped:  # fmt: skip
-        """M_red = f(M), M'_red = A(M_red), M' = f⁻¹(M'_red); ``g`` is what the group map sees where it is not ``x``."""
+        merge: Callable[[Labels, NDArray[Any]], Labels] = lambda labels, _: labels,
+    ) -> _Grouped:
+        """M_red = f(M), M'_red = A(M_red), M' = f⁻¹(M'_red), with A grouping in the group map's space."""
         synthesis = seeded(self.synthesis_map or Identity(), seed)
         progress("mapping")
         s = finite(synthesis.fit_transform(x), synthesis)
@@ -171,11 +174,10 @@ class Anonymizer:
             progress("adding noise")
             noisy = self._rounded(way_back(synthesis, self.noise.add(s), x))
             return _Grouped(np.arange(len(x)), noisy, None if self.synthesis_map is None else synthesis)
+        z = s
         if self.group_map is not None:
             group = seeded(self.group_map, seed)
-            z = finite(group.fit_transform(x if g is None else g), group)
-        else:
-            z = s if g is None or self.synthesis_map is not None else g
+            z = finite(group.fit_transform(x), group)
         progress("grouping")
         labels = merge(self._group(z, persons, seed), z)
         progress("unifying")
@@ -183,7 +185,7 @@ class Anonymizer:
         if isinstance(unifier, str):
             raise InputError(f"there is no unifier {unifier!r} for mapped data: they are {', '.join(MATRIX_UNIFIERS)}")
         # one way back per group, not per row: the same mean must not come back differently
-        unified = self._rounded(way_back(synthesis, unifier.unify(s, labels, weights), x))
+        unified = self._rounded(way_back(synthesis, unifier.unify(s, labels, person_weights(persons)), x))
         return _Grouped(labels, unified, None if self.synthesis_map is None else synthesis)
 
     def _group(self, z: NDArray[Any], persons: Labels | None, seed: int) -> Labels:
@@ -215,12 +217,10 @@ class Anonymizer:
             raise InputError("l-diversity and t-closeness need a frame with a sensitive column")
         if persons is not None and len(persons) != len(x):
             raise InputError(f"person must name one person for each of the {len(x)} rows, but it has {len(persons)}")
-        done = self._anonymize(x, None, persons, person_weights(persons), seed, progress, lambda labels, _: labels)
-        unified = done.unified
-        assert unified is not None
-        classes = classes_of_rows(unified)  # canonical: ranks of the released rows, whatever the input's order
+        done = self._anonymize(x, persons, seed, progress)
+        classes = classes_of_rows(done.unified)  # canonical: ranks of the released rows, whatever the input's order
         order = shuffled(np.argsort(classes[done.labels], kind="stable"), seed)
-        out = np.ascontiguousarray(unified[done.labels][order])
+        out = np.ascontiguousarray(done.unified[done.labels][order])
         names = tuple(f"x_{j}" for j in range(out.shape[1]))
         key = key_for(done.labels if self.noise is None else None, order, persons)
         columns = tuple(Column(name, "quasi", "number", self._how()) for name in names)
@@ -259,7 +259,6 @@ class Anonymizer:
         columns = self._columns(table, role, unify, mapped)
         sensitive = sensitive_columns(table.frame, columns) if self.constraints else []
         persons = person_codes(None if roles.person is None else whose(table.frame[roles.person]))
-        weights = person_weights(persons)
 
         def merge(labels: Labels, z: NDArray[Any]) -> Labels:
             return merge_until(labels, z, sensitive, self.constraints)
@@ -269,22 +268,22 @@ class Anonymizer:
             who = "noise" if self.synthesis_map is None else f"the map {describe(self.synthesis_map)}"
             x = as_numbers(table, quasi, who)
             notes += uneven_units(x, describe(self.synthesis_map))
-            done = self._anonymize(x, None, persons, weights, seed, progress, merge)
+            done = self._anonymize(x, persons, seed, progress, merge)
+            labels, synthesis = done.labels, done.synthesis
             groups = pl.DataFrame(done.unified, schema=quasi, orient="row")
         else:
-            labels = self._group_columns(table, quasi, persons, seed, progress, merge)
-            done = _Grouped(labels, None)
+            labels, synthesis = self._group_columns(table, quasi, persons, seed, progress, merge), None
+            weights = person_weights(persons)
             groups = pl.DataFrame([self._unify(table, c, labels, weights) for c in columns if c.role == "quasi"])
         progress("arranging")
-        order, frame = self._arrange(table, columns, groups, done.labels, seed)
-        key = key_for(done.labels if self.noise is None else None, order, persons)
+        order, frame = self._arrange(table, columns, groups, labels, seed)
+        key = key_for(labels if self.noise is None else None, order, persons)
         source = {"rows": len(frame), "columns": len(table.frame.columns), "sha256": table.sha256}
-        draft = self._certificate(count(np.zeros(len(frame), np.int64)), columns, persons, source, seed, notes)
-        found = recount(frame, draft, self.constraints, key.persons_by_row())
+        found = recount(frame, columns, self.constraints, key.persons_by_row())
         certificate = self._certificate(found, columns, persons, source, seed, notes)
         known = {c.name: table.kinds[c.name] for c in columns}
         released = Table(frame, known, table.format, table.separator, arrays=table.arrays)
-        return Release(_same_type(frame, data), certificate, key, released, tuple(self.constraints), done.synthesis)
+        return Release(_same_type(frame, data), certificate, key, released, tuple(self.constraints), synthesis)
 
     def _group_columns(
         self, table: Table, quasi: list[str], persons: Labels | None, seed: int, progress: Progress,

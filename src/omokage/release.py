@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .certificate import Certificate, classes_of_frame, count, sensitive_columns, versions
+from .certificate import Certificate, Column, Found, classes_of_frame, count, sensitive_columns, versions
 from .errors import OutputError, VerificationError
 from .grouping.constraints import Constraint
 from .grouping.matrix import Labels
@@ -109,9 +109,8 @@ class Release:
         file = stage / data_name(self.table)
         write_frame(self.table.frame, file, self.table)
         written = read_written(file)
-        certificate = replace(
-            self.certificate, found=recount(written, self.certificate, self.constraints, self.key.persons_by_row())
-        )
+        found = recount(written, self.certificate.columns, self.constraints, self.key.persons_by_row())
+        certificate = replace(self.certificate, found=found)
         require_promise(certificate)
         content = file.read_bytes()
         output = {"file": file.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
@@ -158,10 +157,10 @@ def key_for(labels: Labels | None, order: Labels, persons: Labels | None) -> Key
     return Key(np.full(len(order), -1) if labels is None else labels, rows, persons)
 
 
-def recount(written: pl.DataFrame, certificate: Certificate, constraints: Sequence[Constraint], persons: Labels | None) -> Any:
+def recount(written: pl.DataFrame, columns: Sequence[Column], constraints: Sequence[Constraint], persons: Labels | None) -> Found:
     """Count a written frame's classes and constraints."""
-    quasi = [column.name for column in certificate.columns if column.role == "quasi"]
-    sensitive = sensitive_columns(written, certificate.columns) if constraints else []
+    quasi = [column.name for column in columns if column.role == "quasi"]
+    sensitive = sensitive_columns(written, columns) if constraints else []
     return count(classes_of_frame(written, quasi), constraints, sensitive, persons)
 
 

@@ -64,7 +64,7 @@ def verify(path: str | Path, *, key: str | Path | None = None) -> Verification:
         checks.append(_shape(written, certificate))
         if checks[-1].passed:
             people = None if key is None else _persons(Path(key), certificate, len(written))
-            found = recount(written, certificate, constraints_of(certificate), people)
+            found = recount(written, certificate.columns, constraints_of(certificate), people)
             checks += _counts(found, certificate, people is not None)
     except (OSError, OmokageError, KeyError, TypeError, ValueError) as error:
         reason = str(error) if isinstance(error, OmokageError) else "it cannot be read"
