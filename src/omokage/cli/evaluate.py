@@ -23,6 +23,7 @@ def evaluate(
     model: list[str] = typer.Option(None, "--model", help="boosting, logistic, forest, network; boosting by default."),
     splits: int = typer.Option(3, "--splits", help="Repeated splits for the utility's interval."),
     sample: int = typer.Option(None, "--sample", help="Attack only about so many rows."),
+    max_seconds: float = typer.Option(None, "--max-seconds", help="Stop improving an attack then; it is reported as not proved."),
     html: Path = typer.Option(None, "--html", help="Write a report, one self-contained page."),
     results: Path = typer.Option(None, "--json", help="Write the figures as JSON."),
 ) -> None:
@@ -35,7 +36,15 @@ def evaluate(
     with stages() as say:
         say("verifying the release and reading both tables")
         both = link_files(original, release, key)
-        result = judge(both, target=target, models=names(model) or ("boosting",), splits=splits, sample=sample, progress=say)
+        result = judge(
+            both,
+            target=target,
+            models=names(model) or ("boosting",),
+            splits=splits,
+            sample=sample,
+            max_seconds=max_seconds,
+            progress=say,
+        )
         if html is not None:
             say("writing the report")
             words = ["omokage", "evaluate", original.name, release.name, "--key", key.name]

@@ -33,6 +33,8 @@ from .reidentification import reidentify
 from .transport import distinct_rows
 from .utility import fit_model, scores, task_of
 
+MOST_SECONDS = 900.0  # of one attack; past it the outcome is marked as not proved
+
 
 @dataclass(frozen=True, order=True)
 class Setting:
@@ -229,7 +231,7 @@ def _run(folder: str, setting: Setting, model: str, sample: int | None, memory: 
         release = setting.anonymizer(seed).release(x[train])
         both = link(x[train], release)
         limit = sample if setting.k is None else None
-        attack = reidentify(None, both, sample=limit, memory=memory)
+        attack = reidentify(None, both, sample=limit, memory=memory, max_seconds=MOST_SECONDS)
         near = reidentify(None, both, attack="nearest", sample=limit)
         fitted = fit_model(model, task, seed, both.aligned, y[train])
         through = release.through_map
