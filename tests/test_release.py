@@ -139,6 +139,17 @@ def test_same_seed_same_bytes_and_no_trace_of_the_order(tmp_path):
     assert (turned / "data.csv").read_bytes() == (straight / "data.csv").read_bytes()
 
 
+def test_groups_released_alike_are_not_told_apart_by_the_order():
+    """Every word is unique, so all groups become ``*``: the file must not show which rows were a group."""
+    frame = pl.DataFrame({"word": [f"w{i}" for i in range(12)], "kept": [f"v{i}" for i in range(12)]})
+    roles = Roles(quasi=["word"], keep=["kept"])
+    turned = frame.with_columns(word=frame["word"].reverse())  # other rows are neighbours, the released cells are the same
+    one, other = (Anonymizer(Mondrian(2), random_state=3).release(f, roles=roles) for f in (frame, turned[::-1]))
+    mixed = frame.with_columns(word=frame["word"].gather([0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11]))
+    third = Anonymizer(Mondrian(2), random_state=3).release(mixed, roles=roles)
+    assert one.data.rows() == other.data.rows() == third.data.rows()
+
+
 def test_rows_are_shuffled_and_the_key_finds_them():
     x = sample()
     release = Anonymizer(Mondrian(2), random_state=0).release(x)

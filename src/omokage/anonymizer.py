@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .certificate import (
     Certificate,
     Column,
+    classes_of_frame,
     classes_of_rows,
     count,
     sensitive_columns,
@@ -333,6 +334,10 @@ class Anonymizer:
         rank = groups.select(pl.arg_sort_by(quasi)).to_series().to_numpy()
         place = np.empty(len(rank), dtype=np.int64)
         place[rank] = np.arange(len(rank))
+        classes = classes_of_frame(groups, quasi)  # groups released alike share one place, so the order cannot tell them apart
+        first = np.full(int(classes.max()) + 1, len(rank))
+        np.minimum.at(first, classes, place)
+        place = first[classes]
         asis = [table.verbatim(c.name) for c in columns if c.role != "quasi"]
         keys = pl.DataFrame([place[labels], *(s.cast(pl.String) for s in asis)], schema=[f"c{j}" for j in range(len(asis) + 1)])
         canonical = keys.select(pl.arg_sort_by(keys.columns)).to_series().to_numpy()

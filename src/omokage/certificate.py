@@ -97,17 +97,18 @@ class Certificate:
     def to_markdown(self) -> str:
         """The certificate to show."""
         f = self.found
+        unit = self.promise.get("counted", "rows")
         where = "the written file" if self.output else "the release in memory"
         sizes = sorted(f.sizes.items())
         shown = sizes if len(sizes) <= 12 else [*sizes[:10], ("…", "…"), sizes[-1]]
         lines = [
             "# Certificate of an anonymized release", "",
             f"**Promised:** {self.promised()}.", "",
-            f"**Found on {where}:** {f.rows} rows in {f.groups} classes of equal quasi-identifiers, the smallest of {f.k}"
+            f"**Found on {where}:** {f.rows} rows in {f.groups} classes of equal quasi-identifiers, the smallest of {f.k} {unit}"
             + (f"; {f.persons} persons" if f.persons is not None else "") + ".",
         ]  # fmt: skip
         lines += [f"- {c['name']} of `{c['column']}`: asked {c['asked']:g}, found {c['found']:.4g}" for c in f.constraints]
-        lines += ["", "| class size | classes |", "|---|---|", *(f"| {size} | {count} |" for size, count in shown)]
+        lines += ["", f"| class size in {unit} | classes |", "|---|---|", *(f"| {size} | {count} |" for size, count in shown)]
         lines += ["", "## Columns", "", "| column | role | kind | unified by |", "|---|---|---|---|"]
         lines += [f"| `{_cell(c.name)}` | {c.role} | {c.kind} | {c.unify or ''} |" for c in self.columns[:200]]
         if len(self.columns) > 200:

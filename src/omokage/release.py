@@ -93,9 +93,14 @@ class Release:
             raise OutputError(f"{target} cannot be written: {reason_of(error)}") from None
         try:
             certificate = self._fill(stage)
-            if key_path is not None:
-                self._write_key(key_path, certificate)
-            _move(stage, target)
+            key_stage = None if key_path is None else self._stage_key(key_path, certificate)
+            try:
+                _move(stage, target)
+                if key_stage is not None and key_path is not None:
+                    key_stage.replace(key_path)
+            finally:
+                if key_stage is not None:
+                    key_stage.unlink(missing_ok=True)
         except OSError as error:
             if isinstance(error, OutputError):
                 raise
@@ -123,7 +128,8 @@ class Release:
         stage.chmod(0o755)
         return certificate
 
-    def _write_key(self, path: Path, certificate: Certificate) -> None:
+    def _stage_key(self, path: Path, certificate: Certificate) -> Path:
+        """The key in a file beside its place, to be moved there once the release is in its own."""
         content: dict[str, Any] = {
             "format": KEY_FORMAT,
             "release": (certificate.output or {})["sha256"],
@@ -133,15 +139,16 @@ class Release:
         if self.key.persons is not None:
             content["persons"] = self.key.persons.tolist()
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, stage = tempfile.mkstemp(prefix=".", dir=path.parent)  # readable by the owner alone
+        handle, name = tempfile.mkstemp(prefix=".omokage-", dir=path.parent)  # readable by the owner alone
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 json.dump(content, file)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(stage).replace(path)
-        finally:
-            Path(stage).unlink(missing_ok=True)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+        return Path(name)
 
 
 def shuffled(order: Labels, seed: int) -> Labels:

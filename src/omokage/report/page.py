@@ -27,7 +27,7 @@ def evaluation_page(result: Evaluation, *, repeat: str = "") -> str:
         covered_not=NOISE_NOT_COVERED if certificate.promise["kind"] == "noise" else NOT_COVERED,
         a=result.strongest,
         attacks=plots.attacks(list(result.attacks.items())),
-        sizes=plots.class_sizes(certificate.found, k),
+        sizes=plots.class_sizes(certificate.found, k, certificate.promise.get("counted", "rows")),
         drift=plots.column_drift(result.drift, names),
         certificate=certificate.to_json(),
         repeat=repeat,

@@ -55,7 +55,7 @@ def _plain(ax: Any) -> None:
     ax.tick_params(colors=INK, labelsize=9)
 
 
-def class_sizes(found: Found, k: int | None) -> str:
+def class_sizes(found: Found, k: int | None, unit: str) -> str:
     """How many classes there are of each size."""
     figure = _figure(6.2, 2.6)
     ax = figure.subplots()
@@ -69,7 +69,7 @@ def class_sizes(found: Found, k: int | None) -> str:
         ax.annotate(f"k = {k}", (k - 0.5, 1), xycoords=("data", "axes fraction"), xytext=(-4, -10), textcoords="offset points",
                     color=WARN, fontsize=9, ha="right")  # fmt: skip
         ax.set_xlim(left=min(k - 2.5, min(sizes) - 2))
-    ax.set_xlabel("rows that share the same quasi-identifiers", fontsize=9)
+    ax.set_xlabel(f"{unit} that share the same quasi-identifiers", fontsize=9)
     ax.set_ylabel("classes", fontsize=9)
     _plain(ax)
     return _svg(figure, "class sizes")
