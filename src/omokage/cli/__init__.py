@@ -8,20 +8,20 @@ import sys
 import typer
 
 from ..errors import OmokageError
-from . import compare, demo, evaluate, learn, table, verify
+from . import compare, demo, evaluate, faces, learn, models, photo, table, verify
 
 # Read when scikit-learn's threads start: on shared cores, waiting busily for each other makes boosting several times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 app = typer.Typer(
     name="omokage",
-    help="Anonymize wide tables, judge what was released, and learn networks that may be given away.",
+    help="Anonymize wide tables and face photos, judge what was released, and learn networks that may be given away.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (table, verify, evaluate, compare, learn, demo):
+for command in (table, faces, photo, verify, evaluate, compare, learn, models, demo):
     command.register(app)
 
 

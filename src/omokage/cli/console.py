@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -21,6 +25,34 @@ def stages() -> Iterator[Callable[[str], None]]:
             yield lambda what: status.update(f"{what} …  {perf_counter() - begun:.0f} s")
     else:
         yield lambda what: err.print(f"{perf_counter() - begun:6.1f} s  {what}")
+
+
+@contextmanager
+def bars() -> Iterator[Callable[[str, int, int], None]]:
+    """Show how far each stage is, how fast it goes and how long it will take; elsewhere a line as each stage ends."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    begun = perf_counter()
+    if err.is_terminal:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
+                   TimeRemainingColumn())  # fmt: skip
+        with Progress(*columns, console=err) as shown:
+            tasks: dict[str, tuple[TaskID, float, int]] = {}
+
+            def show(stage: str, done: int, total: int) -> None:
+                if stage not in tasks:
+                    tasks[stage] = (shown.add_task(stage, total=total, rate=""), perf_counter(), done)
+                task, since, at = tasks[stage]
+                speed = (done - at) / max(perf_counter() - since, 1e-9)
+                shown.update(task, completed=done, total=total, rate=f"{speed:.1f} a second" if done > at else "")
+
+            yield show
+    else:
+        yield (
+            lambda stage, done, total: (
+                err.print(f"{perf_counter() - begun:6.1f} s  {stage}: {done} of {total}", markup=False) if done == total else None
+            )
+        )
 
 
 def names(text: list[str] | None) -> tuple[str, ...]:

@@ -1,0 +1,46 @@
+"""``omokage models``: the networks that faces need; what they are, fetching them, where they lie."""
+
+from __future__ import annotations
+
+import typer
+from rich.table import Table
+
+from .console import out
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(help="The networks that faces need: list them, fetch one, say where they are kept.", no_args_is_help=True)
+    group.command("list")(list_)
+    group.command("get")(get)
+    group.command("where")(where)
+    app.add_typer(group, name="models")
+
+
+def list_() -> None:
+    """All networks: what each is for, its licence and limits, and whether it is here."""
+    from ..models import ZOO, cached
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("name", "here", "MB", "what for", "licence", "limits"):
+        table.add_column(title, justify="right" if title == "MB" else "left", no_wrap=title == "name")
+    for entry in ZOO.values():
+        file = cached(entry.name)
+        size = f"{(file.stat().st_size if file else entry.carrier.size) / 1e6:.0f}"
+        table.add_row(entry.name, "yes" if file else "no", size, entry.role, entry.licence, entry.limits)
+    out.print(table)
+
+
+def get(names: list[str] = typer.Argument(..., metavar="NAME…", help="Names from the list, or all.")) -> None:
+    """Fetch networks, or check that those here are as they were kept."""
+    from ..models import ZOO
+    from ..models import get as fetch
+
+    for name in ZOO if names == ["all"] else names:
+        out.print(f"{name}  {fetch(name, again=True)}", markup=False)
+
+
+def where() -> None:
+    """The folder that networks are kept in; OMOKAGE_HOME sets another."""
+    from ..models import home
+
+    out.print(str(home() / "models"), markup=False)

@@ -1,0 +1,80 @@
+"""``omokage photo``: replace the faces of a group photo by those of groups of people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.table import Table
+
+from ..errors import InputError, PhotoError
+from .console import bars, out
+
+
+def register(app: typer.Typer) -> None:
+    app.command("photo")(photo)
+
+
+def photo(
+    source: Path = typer.Argument(..., metavar="PHOTO", help="JPEG, PNG, WebP or TIFF."),
+    output: Path = typer.Option(..., "--output", "-o", help="Picture to write: .jpg, .png, .webp or .tif."),
+    k: int = typer.Option(8, "--k", help="Least number of people in the face that stands in for another."),
+    crowd: Path = typer.Option(
+        None, "--crowd", help="Folder of photos of other people; if not given, people who do not exist are drawn."
+    ),
+    way: str = typer.Option(
+        "nearest",
+        "--way",
+        help="nearest: the face of the nearest group of k others. join: the mean of the person and k − 1 others.",
+    ),
+    keep_face: list[int] = typer.Option(None, "--keep-face", help="Number of a face to leave as it is; may be given again."),
+    preview: bool = typer.Option(False, "--preview", help="Only draw numbers on the faces."),
+    workers: int = typer.Option(None, "--workers", help="Processes; all cores if not given."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier picture."),
+) -> None:
+    """Replace every face of a photo by one shared by at least k people, in the same pose and light."""
+    import os
+
+    from ..faces.image import read_photo
+    from ..gallery import photo as group_photo
+
+    group_photo.require_photo_place(output, overwrite)
+    try:
+        picture = read_photo(source)
+    except PhotoError as error:
+        raise InputError(f"{source.name} cannot be used: {error}") from None
+    if preview:
+        _preview(group_photo, picture, output, overwrite)
+        return
+    with bars() as show:
+        release = group_photo.anonymize_photo(
+            picture, k, way=way, crowd=crowd, keep=keep_face or (), workers=workers or os.cpu_count() or 1, progress=show  # type: ignore[arg-type]
+        )  # fmt: skip
+    report = group_photo.write_photo(release, output, overwrite)
+    table = Table(box=None, pad_edge=False)
+    for title in ("face", "became", "group", "ArcFace cosine", "dlib distance"):
+        table.add_column(title, justify="left" if title == "became" else "right")
+    for face in release.faces:
+        numbers = (face.group, face.arcface_cosine, face.dlib_distance)
+        table.add_row(str(face.number), face.became, *("" if value is None else f"{value:g}" for value in numbers))
+    out.print(table)
+    for note in release.notes():
+        out.print(f"[yellow]note[/yellow]      {note}", markup=True)
+    out.print(f"way       {release.way}: {release.promise}", markup=False)
+    out.print(f"written   {output}; what was measured: {report}", markup=False)
+
+
+def _preview(group_photo: Any, picture: Any, output: Path, overwrite: bool) -> None:
+    from ..errors import OutputError
+    from ..faces.image import encode_picture
+    from ..gallery.survey import write_whole
+
+    drawn, faces = group_photo.preview(picture)
+    try:
+        write_whole(output, encode_picture(drawn, output.suffix))
+    except OSError as error:
+        raise OutputError(f"{output} cannot be written: {error.strerror}") from None
+    for number, face in enumerate(faces, 1):
+        out.print(f"face {number}: " + ("can be replaced" if face.trouble is None else f"{face.trouble}, will be covered"))
+    out.print(f"written   {output}: not anonymized, a preview with {len(faces)} numbered faces", markup=False)

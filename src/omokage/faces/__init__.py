@@ -1,0 +1,1 @@
+"""Faces in photos: find, align, parse, recognize, and put back."""

@@ -1,0 +1,102 @@
+"""A crowd: the people whose faces stand in for those of a photo. A folder of photos, or people who do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import models
+from ..errors import NotEnoughPeople
+from ..faces.image import encode_picture
+from ..maps.mesh import mesh_points
+from ..maps.morph import Morph
+from .photos import list_photos
+from .survey import Found, Look, survey, write_whole
+
+Progress = Callable[[str, int, int], None]
+DRAWN = 160  # people drawn where no crowd is given
+SEED = 20200601
+SIDE = 512  # of drawn faces
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """People to stand in for others.
+
+    features : (n, 512 + 3) what a recognizer says of each, and the pose. shapes : (n, points, 2). morph : fitted to them.
+    drawn : whether they were drawn by the generator and do not exist.
+    """
+
+    faces: list[Found]
+    features: NDArray[np.float32]
+    shapes: NDArray[np.float64]
+    morph: Morph
+    drawn: bool
+
+    def __len__(self) -> int:
+        return len(self.faces)
+
+    def vector(self, member: int) -> NDArray[np.float32]:
+        return self.morph.encode(self.faces[member].portrait())
+
+    def without(self, people: NDArray[np.float32], alike: float) -> Crowd:
+        """The crowd without those who may be one of these people: cosine above ``alike``."""
+        near = (self.features[:, :-3] @ people[:, :-3].T).max(axis=1) > alike
+        kept = np.flatnonzero(~near)
+        return Crowd([self.faces[i] for i in kept], self.features[kept], self.shapes[kept], self.morph, self.drawn)
+
+    def pose_directions(self) -> NDArray[np.float64]:
+        """How the shape changes with turn and nod (2, points, 2): a least-squares fit over the crowd."""
+        pose = self.features[:, -3:-1].astype(np.float64)
+        x = np.column_stack([np.ones(len(pose)), pose])
+        fitted: NDArray[Any] = np.linalg.lstsq(x, self.shapes.reshape(len(x), -1), rcond=None)[0]
+        directions: NDArray[np.float64] = fitted[1:].reshape(2, -1, 2)
+        return directions
+
+
+def gather(folder: Path | None, work: Path, size: int, workers: int, progress: Progress, least: int) -> Crowd:
+    """The crowd of a folder, with its records in ``work``; without one, people drawn from the generator.
+
+    Drawn people are kept, with their records, for the next time: they are nobody's data.
+    """
+    if folder is None:
+        place = drawn_faces(DRAWN, progress)
+        return _crowd(place, place / ".seen", size, workers, progress, least, drawn=True)
+    return _crowd(folder, work, size, workers, progress, least, drawn=False)
+
+
+def _crowd(folder: Path, work: Path, size: int, workers: int, progress: Progress, least: int, drawn: bool) -> Crowd:
+    photos = list_photos(folder)
+    found, _ = survey(photos, work, Look(size), workers, lambda done, of: progress("looking at the crowd", done, of))
+    if len(found) < least:
+        raise NotEnoughPeople(
+            f"the crowd needs at least {least} faces, but {len(found)} were found in it: add photos, or lower k"
+        )
+    shapes = np.stack([mesh_points(face.portrait()) for face in found])
+    morph = Morph(size).fit(shapes)
+    return Crowd(found, np.stack([face.features for face in found]), shapes, morph, drawn)
+
+
+def drawn_faces(number: int, progress: Progress) -> Path:
+    """A folder with faces of people who do not exist, drawn once and kept beside the models."""
+    place = models.home() / "crowd" / f"mobilestylegan-{SEED}-{SIDE}"
+    place.mkdir(parents=True, exist_ok=True)
+    missing = [i for i in range(number) if not (place / f"{i:04d}.png").exists()]
+    if not missing:
+        return place
+    from ..models.mobilestylegan import Generator
+
+    generator = Generator.load(models.get("mobilestylegan"))
+    done = number - len(missing)
+    progress("drawing people who do not exist", done, number)
+    for i in missing:
+        (pictures,) = generator.sample(1, seed=SEED + i, truncation=0.8, size=SIDE)
+        write_whole(place / f"{i:04d}.png", encode_picture(pictures[0], ".png"))
+        done += 1
+        progress("drawing people who do not exist", done, number)
+    return place

