@@ -92,7 +92,7 @@ def draw_grid(work: Path, quick: bool, path: Path) -> None:
     from faces import KS, faces_of
 
     from omokage.faces.image import decoded, encode_picture
-    from omokage.gallery.folder import FaceSettings, grouped, unified
+    from omokage.gallery.folder import FaceSettings, group_features, grouped, unified
     from omokage.maps.morph import ground
 
     faces, people = faces_of(work, quick)
@@ -101,10 +101,10 @@ def draw_grid(work: Path, quick: bool, path: Path) -> None:
     crops = [faces[i].portrait() for i in chosen]
     rows = [np.hstack([cv2.resize(np.round(p.on(ground(p.size))).astype(np.uint8), (side, side), interpolation=cv2.INTER_AREA)
                        for p in crops])]  # fmt: skip
-    for k in (2, 4, 8) if quick else KS:
+    for k in KS[:2] if quick else KS:
         for name in ("direct", "morph"):
             settings = FaceSettings(k, synthesis_map=name)
-            labels = grouped(faces, people, settings, seed=0)
+            labels = grouped(group_features(faces, settings, work, 1), people, settings, seed=0)
             made = unified(faces, people, labels, settings, work, 1, lambda stage, done, of: None)
             shown = [decoded(made[labels[i]].read_bytes()) for i in chosen]
             rows.append(np.hstack([cv2.resize(p, (side, side), interpolation=cv2.INTER_AREA) for p in shown]))

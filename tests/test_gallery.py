@@ -171,7 +171,7 @@ def test_a_person_with_many_photos_weighs_once(folder, seen, tmp_path):
     pl.DataFrame(rows).write_csv(table)
 
     def spy(inside, *rest):
-        weights.append([share for _, _, share in inside])
+        weights.append([member.share for member in inside])
         return keep(inside, *rest)
 
     module._unify_one = spy

@@ -142,7 +142,9 @@ def test_what_cannot_be():
         Morph(SIZE).fit([])
     with pytest.raises(MapError, match="can group but not synthesize"):
         face_map("recognition", SIZE)
-    with pytest.raises(MapError, match="they are morph, direct"):
+    with pytest.raises(MapError, match="no way back: fourteen chances do not make a face"):
+        face_map("attribute", SIZE)
+    with pytest.raises(MapError, match="they are morph, latent, direct"):
         face_map("mosaic", SIZE)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..errors import MissingExtra, OutputError
+from ..errors import MissingExtra, ModelError, OutputError
 from .console import out, stages
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..tables import Table
 
 K = 5
+CROWD = 32
 
 
 def register(app: typer.Typer) -> None:
@@ -28,7 +29,7 @@ def demo(
     output: Path = typer.Option(Path("demo"), "--output", "-o", help="Folder for what the demo makes."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace what an earlier demo has made."),
 ) -> None:
-    """Anonymize 569 real patients (30 measurements each) and 1,797 handwritten digits, and show what came out."""
+    """Anonymize 569 real patients, 1,797 handwritten digits and a crowd of people who do not exist, and show what came out."""
     from ..anonymizer import Anonymizer
     from ..grouping import Cells
     from ..maps import parse_map
@@ -52,9 +53,56 @@ def demo(
         say("drawing handwritten digits before and after")
         picture = draw_digits(output / "digits.png")
         report = _report(table, release, output / "report.html", say)
-    if picture:
-        out.print(f"picture   {picture}", markup=False)
+        crowd = _crowd(output, overwrite, say)
+    for drawn in (picture, crowd):
+        if drawn:
+            out.print(f"picture   {drawn}", markup=False)
     summarize(place, None, report)
+
+
+def _crowd(output: Path, overwrite: bool, say: Callable[[str], None]) -> Path | None:
+    """Draw people who do not exist, anonymize them, and show before and after; None where the networks cannot be had."""
+    try:
+        from ..gallery import FaceSettings, anonymize_folder
+        from ..gallery.crowd import drawn_faces
+
+        say(f"drawing {CROWD} people who do not exist")
+        drawn = drawn_faces(CROWD, lambda stage, done, of: say(f"{stage}: {done} of {of}") if done % 8 == 0 else None)
+        people = output / "crowd"
+        people.mkdir(parents=True, exist_ok=True)
+        for number in range(CROWD):
+            (people / f"{number:04d}.png").write_bytes((drawn / f"{number:04d}.png").read_bytes())
+        key = output / "crowd-key.json"
+        anonymize_folder(
+            people, output / "faces", FaceSettings(4), key=key, overwrite=overwrite, seed=0,
+            progress=lambda stage, done, of: say(f"{stage}: {done} of {of}") if done == of else None,
+        )  # fmt: skip
+    except (MissingExtra, ModelError) as error:
+        say(f"no faces in this demo: {error}")
+        return None
+    except OSError as error:
+        raise OutputError(f"{output} cannot be written: {error.strerror or error}") from None
+    return draw_faces(people, output / "faces", key, output / "faces.png")
+
+
+def draw_faces(before: Path, after: Path, key: Path, path: Path) -> Path:
+    """Eight people over what became of them."""
+    import json
+
+    import cv2
+    import numpy as np
+
+    from ..faces.image import decoded, encode_picture
+
+    link = json.loads(key.read_text(encoding="utf-8"))
+    rows = np.full((2 * 256 + 12, 8 * 256, 3), 255, np.uint8)
+    for column, (photo, file) in enumerate(list(zip(link["photos"], link["files"], strict=True))[:8]):
+        left = 256 * column
+        original = decoded((before / photo).read_bytes())
+        rows[:256, left : left + 256] = cv2.resize(original, (256, 256), interpolation=cv2.INTER_AREA)
+        rows[268:, left : left + 256] = decoded((after / "faces" / file).read_bytes())
+    path.write_bytes(encode_picture(rows, ".png"))
+    return path
 
 
 def _report(table: Table, release: Release, path: Path, say: Callable[[str], None]) -> Path | None:

@@ -24,14 +24,20 @@ def faces(
     output: Path = typer.Option(..., "--output", "-o", help="Folder to write; must not exist.", rich_help_panel=OUTPUT),
     k: int = typer.Option(..., "--k", help="Least number of people that share a face.", rich_help_panel=METHOD),
     group_map: str = typer.Option(
-        "recognition", "--group-map", help="Space to group in: recognition, direct.", rich_help_panel=METHOD
+        "recognition", "--group-map", help="Space to group in: recognition, attribute, latent, direct.", rich_help_panel=METHOD
     ),
     synthesis_map: str = typer.Option(
-        "morph", "--synthesis-map", help="Space to average in: morph, direct.", rich_help_panel=METHOD
+        "morph", "--synthesis-map", help="Space to average in: morph, latent, direct.", rich_help_panel=METHOD
     ),
     grouping: str = typer.Option("cells", "--grouping", help="cells, mdav, or mondrian[:…].", rich_help_panel=METHOD),
     texture: float = typer.Option(
         1.0, "--texture", help="How much of the fine contrast that averaging takes is given back, 0 to 1.", rich_help_panel=METHOD
+    ),
+    steps: int = typer.Option(
+        0,
+        "--steps",
+        help="Steps of inversion after the encoder (latent); more is closer and slower.",
+        rich_help_panel=METHOD,
     ),
     size: int = typer.Option(256, "--size", help="Side of the released faces in pixels.", rich_help_panel=OUTPUT),
     format_: str = typer.Option("png", "--format", help="png, jpg or webp.", rich_help_panel=OUTPUT),
@@ -63,7 +69,7 @@ def faces(
     from ..gallery import FaceSettings, anonymize_folder
     from ..release import READABLE
 
-    settings = FaceSettings(k, group_map, synthesis_map, size, texture, grouping, format_, every_face, aligned)
+    settings = FaceSettings(k, group_map, synthesis_map, size, texture, grouping, format_, every_face, aligned, steps)
     with bars() as show:
         done = anonymize_folder(
             photos, output, settings, person_from=person_from, persons=persons, key=key, overwrite=overwrite, seed=seed,

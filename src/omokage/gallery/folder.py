@@ -26,10 +26,11 @@ from ..faces.image import Picture, encode_picture
 from ..grouping import parse_grouper
 from ..grouping.matrix import Labels, check_k, seed_from
 from ..grouping.persons import person_codes, person_weights
-from ..maps.faces import GROUP_MAPS, face_map
+from ..maps.faces import CODED, GROUP_MAPS, face_map
 from ..maps.mesh import mesh_points
 from ..release import CERTIFICATE, Key, key_content, publish, require_places, require_promise, write_certificate
 from ..unify import Mean
+from .codes import Code, kept_codes, load_codes
 from .photos import Photo, list_photos
 from .survey import Found, LeftOut, Look, spread, survey, write_whole
 from .written import FOLDER, classes_of_pictures, digest_of
@@ -42,10 +43,11 @@ POSE_WEIGHT = 1.0  # of the head's turn beside a recognizer's 512 numbers of len
 class FaceSettings:
     """How a folder of faces is anonymized.
 
-    k : least number of people in a group. group_map : {"recognition", "direct"}, the space to group in. synthesis_map :
-    {"morph", "direct"}, the space to average in. size : side of the pictures. texture : how much fine contrast is given
-    back (morph), 0 … 1. grouping : the grouper. format : of the written pictures. every_face : all faces of a photo, not
-    only the largest. aligned : the photos are aligned square crops already.
+    k : least number of people in a group. group_map : {"recognition", "attribute", "latent", "direct"}, the space to group
+    in. synthesis_map : {"morph", "latent", "direct"}, the space to average in. size : side of the pictures. texture : how
+    much fine contrast is given back (morph), 0 … 1. grouping : the grouper. format : of the written pictures. every_face :
+    all faces of a photo, not only the largest. aligned : the photos are aligned square crops already. steps : steps of
+    inversion after the encoder's guess (latent).
     """
 
     k: int
@@ -57,6 +59,7 @@ class FaceSettings:
     format: str = "png"
     every_face: bool = False
     aligned: bool = False
+    steps: int = 0
 
     def __post_init__(self) -> None:
         check_k(self.k)
@@ -66,7 +69,7 @@ class FaceSettings:
             raise InputError(f"the size must be a multiple of 32 from 64 to 1024, but it is {self.size}")
         if self.format not in ("png", "jpg", "webp"):
             raise InputError(f"pictures are written as png, jpg or webp, not as {self.format!r}")
-        face_map(self.synthesis_map, self.size, self.texture)
+        face_map(self.synthesis_map, self.size, self.texture, self.steps)
         parse_grouper(self.grouping, self.k)
 
     @property
@@ -118,7 +121,7 @@ def anonymize_folder(
     if people is None or total < settings.k:
         raise NotEnoughPeople(f"k = {settings.k} needs at least {settings.k} people, but faces of {total} were found: lower k")
     progress("grouping", 0, 1)
-    labels = grouped(found, people, settings, seed)
+    labels = grouped(group_features(found, settings, work, workers, progress), people, settings, seed)
     progress("grouping", 1, 1)
     pictures = unified(found, people, labels, settings, work, workers, progress)
 
@@ -152,21 +155,26 @@ def _settled(seed: int | None, work: Path) -> int:
 # ---------------------------------------------------------------------- grouping
 
 
-def grouped(found: list[Found], people: Labels, settings: FaceSettings, seed: int) -> Labels:
+def group_features(
+    found: list[Found], settings: FaceSettings, work: Path, workers: int, progress: Progress = lambda stage, done, of: None
+) -> NDArray[np.float64]:
+    """Every face in the group map's space."""
+    if settings.group_map == "recognition":
+        seen = np.stack([face.features for face in found]).astype(np.float64)
+        return np.column_stack([seen[:, :-3], POSE_WEIGHT * seen[:, -3]])
+    steps = settings.steps if settings.group_map == "latent" else 0
+    size = settings.size if settings.group_map == "latent" else 0
+    kept = kept_codes(found, Code(settings.group_map, size, steps), work, workers, progress)
+    return load_codes(kept).astype(np.float64)
+
+
+def grouped(z: NDArray[np.float64], people: Labels, settings: FaceSettings, seed: int) -> Labels:
     """A group for every face: people are grouped by the mean of their faces, so all faces of one go together."""
-    z = np.stack([_group_features(face, settings) for face in found])
     grouper = parse_grouper(settings.grouping, settings.k)
     if "random_state" in grouper.get_params():
         grouper.set_params(random_state=seed)
-    labels: Labels = grouper.fit_predict(Mean().unify(z.astype(np.float64), people))[people]
+    labels: Labels = grouper.fit_predict(Mean().unify(z, people))[people]
     return labels
-
-
-def _group_features(face: Found, settings: FaceSettings) -> NDArray[np.float32]:
-    if settings.group_map == "recognition":
-        who, turn = face.features[:-3], face.features[-3]
-        return np.append(who, POSE_WEIGHT * turn).astype(np.float32)
-    return face_map("direct", 32).encode(face.portrait())
 
 
 # ---------------------------------------------------------------------- unifying
@@ -177,6 +185,10 @@ def unified(
 ) -> list[Path]:
     """One encoded picture per group, in the work folder; those that are there already are not made again."""
     reference = _reference(found, settings, work)
+    coded: list[Path | None] = [None] * len(found)
+    if settings.synthesis_map in CODED:
+        code = Code(settings.synthesis_map, settings.size, settings.steps)
+        coded = list(kept_codes(found, code, work, workers, progress))
     place = work / "pictures"
     place.mkdir(exist_ok=True, mode=0o700)
     members = [np.flatnonzero(labels == g) for g in range(int(labels.max()) + 1)]
@@ -184,8 +196,9 @@ def unified(
     for rows in members:
         weights = person_weights(people[rows])
         shares = np.full(len(rows), 1 / len(rows)) if weights is None else weights / weights.sum()
-        inside = [(found[i].record, found[i].number, float(w)) for i, w in zip(rows, shares, strict=True)]
-        name = hashlib.sha256(json.dumps([[str(r), n, w] for r, n, w in inside] + [asdict(settings)]).encode()).hexdigest()
+        inside = [_Member(found[i].record, found[i].number, float(w), coded[i]) for i, w in zip(rows, shares, strict=True)]
+        how = [settings.synthesis_map, settings.size, settings.texture, settings.steps, settings.format]
+        name = hashlib.sha256(json.dumps([[m.record.name, m.number, m.share] for m in inside] + how).encode()).hexdigest()
         pictures.append(place / f"{name}.{settings.format}")
         if not pictures[-1].exists():
             tasks.append((inside, reference, settings, pictures[-1]))
@@ -214,16 +227,33 @@ def _reference(found: list[Found], settings: FaceSettings, work: Path) -> Path |
 
 @lru_cache(maxsize=1)
 def _fitted(settings: FaceSettings, reference: Path | None) -> Any:
-    made = face_map(settings.synthesis_map, settings.size, settings.texture)
+    made = face_map(settings.synthesis_map, settings.size, settings.texture, settings.steps)
     return made.fit([] if reference is None else [np.load(reference, allow_pickle=False)])
 
 
-def _unify_one(inside: list[tuple[Path, int, float]], reference: Path | None, settings: FaceSettings, target: Path) -> None:
+@dataclass(frozen=True)
+class _Member:
+    """A face of a group: where it lies, its share in the mean, and its numbers if they were made before."""
+
+    record: Path
+    number: int
+    share: float
+    code: Path | None
+
+    def vector(self, synthesis: Any) -> NDArray[np.float32]:
+        if self.code is not None:
+            kept: NDArray[np.float32] = np.load(self.code, allow_pickle=False)
+            return kept
+        made: NDArray[np.float32] = synthesis.encode(Found(0, self.record, self.number, np.zeros(0, np.float32)).portrait())
+        return made
+
+
+def _unify_one(inside: list[_Member], reference: Path | None, settings: FaceSettings, target: Path) -> None:
     """The mean of a group's vectors, taken one after the other, decoded and encoded as a picture file."""
     synthesis = _fitted(settings, reference)
-    total: NDArray[np.float64] | None = None
-    for record, number, share in inside:
-        vector = synthesis.encode(Found(0, record, number, np.zeros(0, np.float32)).portrait()) * np.float32(share)
+    total: NDArray[np.float32] | None = None
+    for member in inside:
+        vector = member.vector(synthesis) * np.float32(member.share)
         total = vector if total is None else np.add(total, vector, out=total)
     picture: Picture = synthesis.decode(total)
     write_whole(target, encode_picture(picture, f".{settings.format}"))
@@ -269,15 +299,18 @@ def _fill(
 
 
 def _method(settings: FaceSettings, seed: int) -> dict[str, Any]:
-    how = {"recognition": "RECOGNITION (ArcFace embedding, with the turn of the head)", "direct": "DIRECT (32 × 32 pixels)"}
-    return {
-        "group map": how[settings.group_map],
+    method = {
+        "group map": GROUP_MAPS[settings.group_map],
         "synthesis map": settings.synthesis_map.upper(),
         "grouping": settings.grouping,
         "size": f"{settings.size} × {settings.size}",
-        "texture given back": settings.texture if settings.synthesis_map == "morph" else 0,
         "seed of the groups": seed,
     }
+    if settings.synthesis_map == "morph":
+        method["texture given back"] = settings.texture
+    if "latent" in (settings.group_map, settings.synthesis_map):
+        method["steps of inversion"] = settings.steps
+    return method
 
 
 def _notes(left: list[LeftOut], named: bool) -> tuple[str, ...]:
