@@ -1,11 +1,12 @@
-"""``omokage faces``: anonymize a folder of photos."""
+"""``omokage faces``: anonymize a folder of photos, judge it, and train what its maps need."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
+from typer.core import TyperGroup
 
 from .console import bars, err, out
 
@@ -15,11 +16,29 @@ if TYPE_CHECKING:
 PEOPLE, METHOD, OUTPUT = "People", "Method", "Output"
 
 
+class _Faces(TyperGroup):
+    """``omokage faces PHOTOS …`` anonymizes: a first word that names no other command is the folder."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] != "--help" and args[0] not in self.commands:
+            args = ["anonymize", *args]
+        return super().parse_args(ctx, args)
+
+
 def register(app: typer.Typer) -> None:
-    app.command("faces")(faces)
+    group = typer.Typer(
+        cls=_Faces,
+        no_args_is_help=True,
+        help="Anonymize a folder of photos (omokage faces PHOTOS -o OUT --k 8), judge it, and train what its maps need.",
+    )
+    group.command("anonymize", help="Anonymize a folder of photos; the word itself may be left out.")(anonymize)
+    group.command("evaluate")(evaluate)
+    group.command("train-attributes")(train_attributes)
+    group.command("train-encoder")(train_encoder)
+    app.add_typer(group, name="faces")
 
 
-def faces(
+def anonymize(
     photos: Path = typer.Argument(..., metavar="PHOTOS", help="Folder of photos, searched recursively."),
     output: Path = typer.Option(..., "--output", "-o", help="Folder to write; must not exist.", rich_help_panel=OUTPUT),
     k: int = typer.Option(..., "--k", help="Least number of people that share a face.", rich_help_panel=METHOD),
@@ -85,6 +104,80 @@ def faces(
     out.print(f"released  {found.rows} faces, {found.groups} different pictures: {output / 'faces'}", markup=False)
     out.print(f"found     k = {found.k} on the written bytes ({k} asked, in {counted})", markup=False)
     out.print(f"look at   {output / READABLE}" + (f"; the secret key: {key}" if key else ""), markup=False)
+
+
+def evaluate(
+    photos: Path = typer.Argument(..., metavar="PHOTOS", help="The folder that the release was made from."),
+    release: Path = typer.Argument(..., metavar="FOLDER", help="The release."),
+    key: Path = typer.Option(..., "--key", help="The secret key that omokage faces --key has written."),
+    labels: Path = typer.Option(None, "--labels", help="CSV with a column image and true labels; predicted ones without it."),
+    html: Path = typer.Option(None, "--html", help="Write a report, one self-contained page."),
+    results: Path = typer.Option(None, "--json", help="Write the figures as JSON."),
+    show_originals: bool = typer.Option(
+        False, "--show-originals", help="Show originals in the report: then it must not be handed out."
+    ),
+    workers: int = typer.Option(None, "--workers", help="Processes; all cores if not given."),
+) -> None:
+    """Attack a release of faces with recognizers, and measure how good its pictures are."""
+    import os
+    import shlex
+
+    from ..evaluate.faces import evaluate_faces
+    from ..report import face_evaluation_page, write_page
+    from ..report.page import face_verdict
+
+    with bars() as show:
+        result = evaluate_faces(
+            photos, release, key, labels=labels, keep_originals=show_originals, workers=workers or os.cpu_count() or 1,
+            progress=show,
+        )  # fmt: skip
+    if html is not None:
+        repeat = shlex.join(["omokage", "faces", "evaluate", photos.name, release.name, "--key", key.name])
+        write_page(face_evaluation_page(result, show_originals=show_originals, repeat=repeat), html)
+    if results is not None:
+        write_page(result.to_json(), results)
+    for sentence in face_verdict(result):
+        out.print(sentence, markup=False)
+    if html is not None:
+        out.print(f"look at   {html}", markup=False)
+
+
+def train_attributes(
+    images: Path = typer.Argument(..., help="Folder of face photos."),
+    labels: Path = typer.Option(
+        ..., "--labels", help="CSV with a column image and one for each attribute, or CelebA's own list."
+    ),
+    output: Path = typer.Option(..., "--output", "-o", help="Folder for the network."),
+    start: str = typer.Option("finetuned", "--start", help="random, frozen or finetuned: the paper's (a), (b), (c)."),
+    backbone: str = typer.Option("compact", "--backbone", help="compact, or resnet50 as in the paper."),
+    epochs: int = typer.Option(2, "--epochs", help="Passes over the photos."),
+    seed: int = typer.Option(0, "--seed", help="Makes it repeatable."),
+) -> None:
+    """Train the network of the ATTRIBUTE map; goes on where it was if it was stopped."""
+    from ..maps.attribute_training import train_attributes as train
+
+    with bars() as show:
+        weights = train(
+            images, labels, output, start=start, backbone=backbone, epochs=epochs, seed=seed,  # type: ignore[arg-type]
+            progress=lambda at: show(at.part, at.done, at.total),
+        )  # fmt: skip
+    out.print(f"written   {weights}", markup=False)
+
+
+def train_encoder(
+    output: Path = typer.Option(..., "--output", "-o", help="Folder for the encoder and its card."),
+    generator: str = typer.Option("mobilestylegan", "--generator", help="Whose samples it learns from."),
+    samples: int = typer.Option(4096, "--samples", help="Faces drawn to learn from."),
+    seed: int = typer.Option(7, "--seed", help="Makes the samples repeatable."),
+) -> None:
+    """Train the encoder of the LATENT map on people who do not exist; goes on where it was if it was stopped."""
+    from ..maps.encoder_training import train_encoder as train
+
+    with bars() as show:
+        learned = train(output, samples, seed, generator, progress=show)
+    told = ", ".join(f"{share:.2f}" for share in learned.explained)
+    out.print(f"explained {told} of the styles' variance in coarse, middle and fine layers, on samples not seen", markup=False)
+    out.print(f"written   {output / 'encoder.safetensors'}", markup=False)
 
 
 def _list_left_out(left: tuple[LeftOut, ...], output: Path) -> Path | None:

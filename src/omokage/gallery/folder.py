@@ -306,6 +306,8 @@ def _method(settings: FaceSettings, seed: int) -> dict[str, Any]:
         "size": f"{settings.size} × {settings.size}",
         "seed of the groups": seed,
     }
+    if settings.aligned:
+        method["photos"] = "aligned square crops, taken as they are"
     if settings.synthesis_map == "morph":
         method["texture given back"] = settings.texture
     if "latent" in (settings.group_map, settings.synthesis_map):

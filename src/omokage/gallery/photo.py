@@ -43,12 +43,13 @@ PROMISES = {
     "join": "each replaced face is the mean of {k} people: the person and the {others} nearest of the crowd",
 }
 TAKEN_OVER = (
-    "Taken over from the person: the place, size and tilt of the face, its width and height, the turn and nod of the head, and "
-    "the light on it (mean colour, and how it changes across and down), and how sharp it is: 18 numbers."
+    "Taken over from the person: the place, size and tilt of the face, its width and height, the turn and nod of the head, "
+    "the light on it (mean colour, and how it changes across and down), and how sharp it is: 18 numbers. The new face lies "
+    "behind the person's own hair and ends where the old one ended."
 )
 NOT_COVERED = (
-    "Not covered: hair, ears, neck, body, clothes, the place, other people's knowledge of who was there, a caption, and whatever "
-    "else is in the picture."
+    "Not covered: a face that was not found (look at the picture before you hand it out), hair, ears, neck, body, clothes, the "
+    "place, a caption, and what people know of who was there."
 )
 ALIKE = 0.35  # a crowd member with a higher cosine may be the person, and is left out of the crowd
 SIDES = (256, 512)
@@ -85,6 +86,8 @@ class PhotoRelease:
             notes.append("The crowd was drawn by a generator: of the k people in a mean only one is real.")
         if self.drawn and self.way == "nearest":
             notes.append("The crowd was drawn by a generator: the k people in a mean do not exist.")
+        if not self.drawn:
+            notes.append("Every photo of the crowd was taken for a different person.")
         covered = [str(face.number) for face in self.faces if face.became == "covered"]
         if covered:
             notes.append(f"Faces {', '.join(covered)} were too small, turned away or not sure: they were covered, not replaced.")

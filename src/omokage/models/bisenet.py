@@ -145,7 +145,7 @@ class BiSeNet(nn.Module):
     @torch.inference_mode()
     def parts(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Probability of each part (n, 19, h/8, w/8) in RGB pictures (n, h, w, 3); sides must be multiples of 32."""
-        x = torch.from_numpy(images).permute(0, 3, 1, 2).float().div_(255)
+        x = torch.from_numpy(np.array(images)).permute(0, 3, 1, 2).float().div_(255)
         x = x.sub_(torch.tensor(_MEAN).view(1, 3, 1, 1)).div_(torch.tensor(_DEVIATION).view(1, 3, 1, 1))
         logits = self(x.contiguous(memory_format=torch.channels_last))
         probabilities: NDArray[np.float32] = logits.softmax(1).numpy()

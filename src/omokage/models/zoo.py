@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -12,6 +13,7 @@ class Carrier:
     requirement: str
     size: int
     sha256: str
+    client: Literal["pip", "npm"] = "pip"
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from ..certificate import NOISE_NOT_COVERED, NOT_COVERED
-from ..errors import MissingExtra, OutputError
+from ..certificate import FACES_NOT_COVERED, NOISE_NOT_COVERED, NOT_COVERED
+from ..errors import InputError, MissingExtra, OutputError
 from ..evaluate.comparison import Comparison
 from ..evaluate.evaluation import Evaluation
+from ..evaluate.faces_figures import RECOGNIZERS, FaceEvaluation
 from . import plots
 
 
@@ -72,6 +74,74 @@ def verdict(result: Evaluation) -> list[str]:
             f"learned from the originals, {u.original[main].mean:.3f}."
         )
     out.append(f"Averaging took {result.drift.loss:.1%} of the variance of the records (SSE/SST).")
+    return out
+
+
+def face_evaluation_page(result: FaceEvaluation, *, show_originals: bool = False, repeat: str = "") -> str:
+    """The report of a release of faces; with originals in it, it says that it must not be handed out."""
+    if show_originals and any(pair.original is None for pair in result.pairs):
+        raise InputError("the originals were not kept: evaluate with keep_originals=True to show them")
+    pairs = result.pairs if show_originals else tuple({pair.released: pair for pair in result.pairs}.values())
+    rows = [(name, result.released.attacks[name], None if (u := result.unaveraged) is None else u.attacks[name],
+             result.calibration.get(name)) for name in result.released.attacks]  # fmt: skip
+    return _render(
+        "face_evaluation.html",
+        e=result,
+        c=result.certificate,
+        verdict=face_verdict(result),
+        kept=result.found.k >= result.k and all(a.interval[0] <= a.bound for a in result.released.attacks.values()),
+        covered_not=FACES_NOT_COVERED,
+        a=result.released.strongest,
+        names=RECOGNIZERS,
+        rows=rows,
+        pairs=[(_data(pair.released), _data(pair.original) if show_originals else None) for pair in pairs],
+        show_originals=show_originals,
+        attacks=plots.recognition([(RECOGNIZERS[name], after, alone) for name, after, alone, _ in rows], result.k),
+        parts=plots.fid_parts(result),
+        certificate=result.certificate.to_json(),
+        repeat=repeat,
+    )
+
+
+def _data(picture: bytes | None) -> str:
+    """A JPEG as an address that fetches nothing."""
+    return "data:image/jpeg;base64," + base64.b64encode(picture or b"").decode("ascii")
+
+
+def face_verdict(result: FaceEvaluation) -> list[str]:
+    """What was promised of faces and what was measured, in sentences."""
+    found, r, alone = result.found, result.released, result.unaveraged
+    name, attack = max(r.attacks.items(), key=lambda each: each[1].rate)
+    whom = "people" if result.certificate.promise["counted"] == "persons" else "photos"
+    out = [
+        f"Promised: {result.certificate.promised()}.",
+        f"{'Kept' if found.k >= result.k else 'Broken'}: {found.groups:,} different pictures were written, and the one that "
+        f"stands for fewest stands for {found.k} {whom}.",
+        f"An attacker who holds all {result.faces:,} photos and lets {RECOGNIZERS[name]} name the nearest is right for "
+        f"{attack.rate:.1%} of them ({attack.interval[0]:.1%} to {attack.interval[1]:.1%}); 1/k is {1 / result.k:.1%}, the most "
+        f"that any attacker can reach here is {attack.bound:.1%}, and by chance it is {attack.chance:.1%}.",
+    ]
+    out.append(
+        f"Which group it is can be seen: the nearest photo shows a member for {attack.in_group.rate:.1%} of the pictures "
+        f"({attack.in_group.baseline:.1%} by chance); which of its members, cannot."
+    )
+    if alone is not None:
+        out.append(
+            f"Sent through the synthesis map one by one, without averaging, {alone.attacks[name].rate:.1%} of {alone.pictures} "
+            "faces are named right: what is hidden beyond that, averaging hides."
+        )
+    out.append(
+        f"FID to the originals before {result.before} is {r.fid.value:.1f}; as many different real faces, drawn at random, "
+        f"would have {r.floor.value:.1f}."
+    )
+    out.append(f"A face is found in {r.detected:.1%} of the {r.pictures:,} different released pictures.")
+    told = {each.label: each for each in result.agreement}
+    if told:
+        apart = ", ".join(f"{label} {told[label].share:.0%}" for label in ("Male", "Young", "Smiling") if label in told)
+        out.append(
+            f"A released face shows {told['All'].share:.0%} of the labels just as its original does ({told['All'].chance:.0%} if "
+            f"faces were dealt out at random){'; ' + apart if apart else ''}."
+        )
     return out
 
 

@@ -12,6 +12,8 @@ from ..certificate import Found
 from ..errors import MissingExtra
 from ..evaluate.comparison import Comparison
 from ..evaluate.drift import Drift
+from ..evaluate.faces_figures import FaceEvaluation
+from ..evaluate.recognition import Recognition
 from ..evaluate.reidentification import Reidentification
 
 INK, SOFT, SAFE, WARN = "#1c2733", "#9aa7b4", "#2a7f8e", "#c4552d"
@@ -155,3 +157,48 @@ def frontier(comparison: Comparison) -> str:
     ax.legend(fontsize=8, frameon=False, loc="lower right")
     _plain(ax)
     return _svg(figure, "risk and utility")
+
+
+def recognition(rows: list[tuple[str, Recognition, Recognition | None]], k: int) -> str:
+    """Who is named right by each recognizer: in the release, and by the synthesis map alone; beside 1/k and chance."""
+    bars = [(name, who, SAFE) for name, who, _ in rows]
+    bars += [(f"{name}, not averaged", who, SOFT) for name, _, who in rows if who is not None]
+    figure = _figure(6.2, 1.1 + 0.45 * len(bars))
+    ax = figure.subplots()
+    for line, (_, who, colour) in enumerate(bars):
+        ax.barh(line, who.rate, color=colour, height=0.55)
+        ax.plot(who.interval, [line, line], color=INK, linewidth=1.5)
+    ax.set_yticks(range(len(bars)), [f"{name}\n{who.rate:.1%}" for name, who, _ in bars], fontsize=9)
+    ax.invert_yaxis()
+    ax.axvline(1 / k, color=WARN, linewidth=1.5)
+    ax.annotate(f"1/k = {1 / k:.3g}", (1 / k, 1), xycoords=("data", "axes fraction"), xytext=(4, -4),
+                textcoords="offset points", color=WARN, fontsize=9)  # fmt: skip
+    ax.axvline(bars[0][1].chance, color=SOFT, linewidth=1, linestyle=":")
+    ax.set_xlim(0, min(1.0, max([who.interval[1] for _, who, _ in bars] + [1 / k]) * 1.1))
+    ax.set_xlabel("share of photos whose person is named right (dotted: by chance)", fontsize=9)
+    _plain(ax)
+    return _svg(figure, "recognition")
+
+
+def fid_parts(result: FaceEvaluation) -> str:
+    """FID in its two parts: the release, the synthesis map alone, and the floor of as many real faces."""
+    bars = [("released", result.released.fid.mean_part, result.released.fid.covariance_part)]
+    bars.append((f"floor of {result.released.pictures}\nreal faces", 0.0, result.released.floor.value))
+    if result.unaveraged is not None:
+        bars.append(("not averaged", result.unaveraged.fid.mean_part, result.unaveraged.fid.covariance_part))
+    figure = _figure(6.2, 1.1 + 0.45 * len(bars))
+    ax = figure.subplots()
+    for line, (name, mean, covariance) in enumerate(bars):
+        floor = name.startswith("floor")
+        ax.barh(line, mean, color=SAFE, height=0.55, label="μ part" if line == 0 else None)
+        ax.barh(
+            line, covariance, left=mean, color=SOFT if floor else "#9ccbd2", height=0.55, label="Σ part" if line == 0 else None
+        )
+        ax.text(mean + covariance, line, f" {mean + covariance:.1f}", va="center", fontsize=9, color=INK)
+    ax.set_yticks(range(len(bars)), [name for name, _, _ in bars], fontsize=9)
+    ax.invert_yaxis()
+    ax.margins(x=0.12)
+    ax.set_xlabel("FID to the originals, lower is nearer", fontsize=9)
+    ax.legend(fontsize=8, frameon=False, loc="lower right")
+    _plain(ax)
+    return _svg(figure, "FID in parts")

@@ -1,0 +1,221 @@
+"""A written release of faces judged against its photos: recognition, FID, labels, and what the map alone would hide (MIKU-2020).
+
+The key says which photo became which picture. The photos are looked at again, in a folder that only its owner can read and that
+is removed at the end; every different released picture is measured once.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from ..certificate import Certificate, count
+from ..certificate import Found as Counted
+from ..errors import InputError, MapError, VerificationError
+from ..faces.image import Picture, decoded, encode_picture
+from ..gallery.photos import Photo, list_photos
+from ..gallery.survey import Found, Look, survey
+from ..gallery.written import FOLDER, classes_of_pictures, digest_of
+from ..grouping.matrix import Labels
+from ..release import CERTIFICATE, KEY_FORMAT
+from .faces_figures import FaceEvaluation, Measured, Pair, calibrations, figures
+from .faces_labels import Agreement, LabelDistance, agreements, label_distances, read_labels
+from .faces_measure import LEAST, Way, attribute_labels, measure
+
+Progress = Callable[[str, int, int], None]
+SAMPLE = 100  # faces sent through the map without averaging, at most
+SHOWN, _SIDE = 8, 160  # pictures to show, and their side
+
+__all__ = ["FaceEvaluation", "FaceLink", "evaluate_faces", "link_faces"]
+
+
+@dataclass(frozen=True)
+class FaceLink:
+    """A release of faces with its key: secret.
+
+    pictures : a file for every different picture. photos : the photo of each record. groups : its picture, a row of
+    ``pictures``. persons : whom it shows. found : counted on the bytes.
+    """
+
+    certificate: Certificate
+    found: Counted
+    pictures: tuple[Path, ...]
+    photos: tuple[str, ...] = field(repr=False)
+    groups: Labels = field(repr=False)
+    persons: Labels = field(repr=False)
+
+
+def link_faces(release: Path, key: Path) -> FaceLink:
+    """Read a release and its key, and check that they belong together and that the pictures are those certified."""
+    try:
+        certificate = Certificate.from_json((release / CERTIFICATE).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"{release} holds no certificate that can be read: is it a release?") from None
+    if not certificate.of_faces or certificate.output is None:
+        raise InputError(f"{release} is not a release of faces: omokage evaluate judges tables")
+    certified = certificate.output.get("sha256")
+    content = _key(key, certified)
+    try:
+        names, classes = classes_of_pictures(release / FOLDER)
+        same = digest_of(release / FOLDER, names)["sha256"] == certified
+    except OSError:
+        raise VerificationError(f"the pictures of {release} cannot be read") from None
+    if not same:
+        raise VerificationError("the pictures are not those certified: omokage verify says more")
+    place = {name: row for row, name in enumerate(names)}
+    photos, files, persons = content["photos"], content["files"], content.get("persons")
+    if len(photos) != len(files) or sorted(files) != names or (persons is not None and len(persons) != len(photos)):
+        raise InputError(f"{key.name} does not link every released face once")
+    rows = np.array([place[name] for name in files], np.int64)  # where each record lies among the names
+    people = np.arange(len(files)) if persons is None else np.array(persons, np.int64)
+    by_name = np.empty_like(people)
+    by_name[rows] = people
+    first = np.unique(classes, return_index=True)[1]
+    return FaceLink(
+        certificate,
+        count(classes, persons=None if persons is None else by_name),
+        tuple(release / FOLDER / names[i] for i in first),
+        tuple(photos),
+        classes[rows],
+        people,
+    )
+
+
+def _key(path: Path, certified: Any) -> dict[str, Any]:
+    """The content of a face release's key."""
+    try:
+        key = json.loads(path.read_text(encoding="utf-8"))
+        belongs = key["format"] == KEY_FORMAT and key["release"] == certified
+        lists = [key["photos"], key["files"]]
+        people = key.get("persons", [])
+    except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{path.name} cannot be read as the key of a release of faces") from None
+    if not belongs:
+        raise InputError(f"{path.name} is not the key of this release: give the one that was written with it")
+    sound = all(isinstance(each, list) and all(isinstance(name, str) for name in each) for each in lists)
+    if not sound or not isinstance(people, list) or not all(isinstance(person, int) for person in people):
+        raise InputError(f"{path.name} cannot be read as the key of a release of faces")
+    return dict(key)
+
+
+def evaluate_faces(
+    photos: Path,
+    release: Path,
+    key: Path,
+    *,
+    labels: Path | None = None,
+    keep_originals: bool = False,
+    workers: int = 2,
+    progress: Progress = lambda stage, done, of: None,
+) -> FaceEvaluation:
+    """Attack a release of faces, and measure how good its pictures are.
+
+    Parameters
+    ----------
+    photos : the folder that the release was made from
+    release, key : what ``omokage faces`` wrote
+    labels : CSV with a column image and columns of −1 and 1: true labels for |AV − gAV| instead of predicted ones
+    keep_originals : keep eight originals, to be shown beside what became of them; for the owner's eyes alone
+    """
+    link = link_faces(release, key)
+    way = Way.of(link.certificate.method)
+    aligned = "photos" in link.certificate.method
+    there = {photo.name: photo for photo in list_photos(photos)}
+    missing = len({name for name in link.photos if name not in there})
+    if missing:
+        of = len(set(link.photos))
+        raise InputError(f"{missing} of the {of} photos that the key names are not in {photos}: give the folder they came from")
+    given = None if labels is None else read_labels(labels, link.photos)
+    sample, notes = _sample(link, way)
+    with tempfile.TemporaryDirectory(prefix="omokage-faces-") as place:
+        work = Path(place)
+        found = _seen_again([there[name] for name in dict.fromkeys(link.photos)], link, way, aligned, work, workers, progress)
+        originals, released, unaveraged = measure(
+            found, link.pictures, sample, way, work, workers, lambda done, of: progress("measuring faces", done, of)
+        )
+        pairs = _pairs(found, link, keep_originals)
+    agreement, distances, source = _labels(originals, released, link, given)
+    return FaceEvaluation(
+        link.certificate,
+        link.found,
+        len(found),
+        len(np.unique(link.persons)),
+        "the calm ground" if way.calm else "their own background",
+        figures(originals, released, link.groups, link.persons, link.persons),
+        None
+        if unaveraged is None
+        else figures(originals, unaveraged, np.arange(len(sample)), link.persons[sample], link.persons),
+        calibrations(originals, link.persons),
+        agreement,
+        distances,
+        source,
+        notes,
+        pairs,
+    )
+
+
+def _sample(link: FaceLink, way: Way) -> tuple[list[int], tuple[str, ...]]:
+    """Which faces are sent through the map one by one; none, with a note, where the map is not there."""
+    try:
+        way.synthesis_map()
+    except (MapError, ImportError) as error:
+        return [], (f"The un-averaged baseline is missing: {error}.",)
+    n = len(link.photos)
+    return sorted(np.random.default_rng(0).choice(n, min(n, SAMPLE), replace=False).tolist()), ()
+
+
+def _seen_again(
+    photos: list[Photo], link: FaceLink, way: Way, aligned: bool, work: Path, workers: int, progress: Progress
+) -> list[Found]:
+    """The faces of the key's records, in its order. Whether all faces of a photo were taken shows in what the key names."""
+    several = len(photos) < len(link.photos)
+    for every in (True,) if several else (False, True):
+        look = Look(max(way.size, LEAST), every, aligned, None)
+        found, _ = survey(photos, work, look, workers, lambda done, of: progress("finding faces", done, of))
+        if [photos[face.photo].name for face in found] == list(link.photos):
+            return found
+    raise InputError(
+        f"the key names {len(link.photos)} faces, but {len(found)} are found in the same photos now: were they changed, or "
+        "are they aligned crops already?"
+    )
+
+
+def _labels(
+    originals: Measured, released: Measured, link: FaceLink, given: tuple[tuple[str, ...], Any] | None
+) -> tuple[tuple[Agreement, ...], tuple[LabelDistance, ...], str | None]:
+    """Agreement by the network, |AV − gAV| by true labels or the network's; what is not there is left empty."""
+    names, before, after = attribute_labels(), originals.attributes, released.attributes
+    agreement: tuple[Agreement, ...] = ()
+    if before is not None and after is not None:
+        agreement = agreements(before, after[link.groups], names)
+    if given is not None:
+        return agreement, label_distances(given[1], given[0], link.groups), "given"
+    if before is None:
+        return agreement, (), None
+    return agreement, label_distances(before, names, link.groups), "predicted"
+
+
+def _pairs(found: Sequence[Found], link: FaceLink, keep_originals: bool) -> tuple[Pair, ...]:
+    """Pictures to show: one member of every group first, then a second."""
+    order, sizes = np.argsort(link.groups, kind="stable"), np.bincount(link.groups)
+    turn = np.empty(len(order), np.int64)  # 0 for a group's first record, 1 for its second, …
+    turn[order] = np.arange(len(order)) - np.repeat(sizes.cumsum() - sizes, sizes)
+    chosen = np.lexsort((link.groups, turn))[:SHOWN]
+    return tuple(
+        Pair(
+            _small(decoded(link.pictures[link.groups[i]].read_bytes())),
+            _small(found[i].portrait().crop) if keep_originals else None,
+        )
+        for i in chosen
+    )
+
+
+def _small(picture: Picture) -> bytes:
+    return encode_picture(np.asarray(cv2.resize(picture, (_SIDE, _SIDE), interpolation=cv2.INTER_AREA)), ".jpg", 88)

@@ -1,0 +1,384 @@
+"""Evaluation of released faces: embeddings made by hand, keys that do not fit, a page that gives nothing away, real photos."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from omokage import models
+from omokage.certificate import Certificate, count
+from omokage.errors import InputError, ModelError, VerificationError
+from omokage.evaluate import faces as module
+from omokage.evaluate.faces import evaluate_faces, link_faces
+from omokage.evaluate.faces_figures import Figures, Measured, Pair, calibrations, figures
+from omokage.evaluate.faces_labels import agreements, label_distances, read_labels
+from omokage.evaluate.faces_measure import Way, resized
+from omokage.faces.portrait import Portrait
+from omokage.gallery import FaceSettings, anonymize_folder
+from omokage.gallery.survey import Found
+from omokage.gallery.written import FOLDER, classes_of_pictures, digest_of
+from omokage.release import write_certificate
+from omokage.report import face_evaluation_page
+
+EVIL = '<script>alert("x")</script>'
+METHOD = {"group map": "RECOGNITION", "synthesis map": "MORPH", "size": "64 × 64", "texture given back": 1.0}
+
+
+def measured(n: int, seed: int = 0, labels: int | None = None) -> Measured:
+    """Faces that never were: every one a direction of its own."""
+    rng = np.random.default_rng(seed)
+    draw = {name: rng.normal(size=(n, d)).astype(np.float32) for name, d in (("arcface", 32), ("facenet", 32), ("dlib", 128))}
+    return Measured(
+        np.ones(n, bool),
+        rng.normal(size=(n, 16)).astype(np.float32),
+        **draw,
+        attributes=None if labels is None else rng.random((n, labels)).astype(np.float32),
+    )
+
+
+def averaged(originals: Measured, groups: np.ndarray) -> Measured:
+    """What a release would measure if everything were linear."""
+
+    def mean(x):
+        return None if x is None else np.stack([x[groups == g].mean(0) for g in range(groups.max() + 1)])
+
+    parts = {name: mean(getattr(originals, name)) for name in ("inception", "arcface", "facenet", "dlib", "attributes")}
+    return Measured(found=np.ones(groups.max() + 1, bool), **parts)
+
+
+# ---------------------------------------------------------------------- figures
+
+
+def test_a_release_of_the_originals_themselves_is_known_whole():
+    faces = measured(40)
+    found = figures(faces, faces, np.arange(40), np.arange(40), np.arange(40))
+    assert {name: attack.rate for name, attack in found.attacks.items()} == {"arcface": 1.0, "facenet": 1.0}
+    assert found.fid.value == pytest.approx(0, abs=1e-6)
+    assert found.floor.value == pytest.approx(0, abs=1e-6)
+    assert found.same_by_dlib.rate == 1.0
+    assert found.same_by_dlib.baseline == 0.0
+    assert found.detected == 1.0
+    assert found.kid is not None
+    assert abs(found.kid.value) < 4 * found.kid.standard_error
+
+
+def test_averages_of_three_stay_below_a_third():
+    faces, groups = measured(60), np.repeat(np.arange(20), 3)
+    found = figures(faces, averaged(faces, groups), groups, np.arange(60), np.arange(60))
+    for attack in found.attacks.values():
+        assert attack.rate <= attack.bound + 1e-12
+        assert attack.bound == pytest.approx(1 / 3)
+        assert attack.in_group.rate > 0.9  # nothing hides which group it is
+        assert [a.far for a in attack.accepted] == [1e-2, 1e-3]
+    assert found.fid.covariance_part > found.fid.mean_part  # averaging takes spread, and leaves the mean
+    assert found.fid.value > found.floor.value > 0
+    assert found.pictures == found.floor.distinct == 20
+
+
+def test_a_sample_is_attacked_among_everyone():
+    """The un-averaged baseline: some faces, each its own picture, sought among all."""
+    faces, sample = measured(50), np.arange(0, 50, 5)
+    alone = Measured(**{name: getattr(faces, name)[sample] for name in ("found", "inception", "arcface", "facenet", "dlib")})
+    found = figures(faces, alone, np.arange(10), sample, np.arange(50))
+    assert found.strongest.rate == 1.0
+    assert found.strongest.chance == pytest.approx(1 / 50)
+    assert found.strongest.persons == 10
+    assert found.fid.n_b == pytest.approx(50)  # counted as the floor counts them
+
+
+def test_few_pictures_have_no_kid_and_faces_not_found_count():
+    faces, groups = measured(6), np.repeat(np.arange(2), 3)
+    released = averaged(faces, groups)
+    released.found[0] = False
+    found = figures(faces, released, groups, np.arange(6), np.arange(6))
+    assert found.kid is None
+    assert found.detected == 0.5
+    assert found.detected_interval[0] < 0.5 < found.detected_interval[1]
+
+
+def test_calibration_needs_second_photos():
+    faces = measured(6)
+    assert calibrations(faces, np.arange(6)) == {}
+    assert calibrations(faces, np.array([0, 0, 1, 2, 3, 4]))["arcface"].records == 1
+
+
+# ---------------------------------------------------------------------- labels
+
+
+def test_agreement_by_hand():
+    before, after = np.array([[0.9], [0.8], [0.1], [0.2]]), np.array([[0.9], [0.1], [0.4], [0.3]])
+    everything, male = agreements(before, after, ["Male"])
+    assert everything.share == male.share == 0.75
+    assert (male.before, male.after) == (0.5, 0.25)
+    assert male.chance == pytest.approx(0.5 * 0.25 + 0.5 * 0.75)
+    assert male.interval[0] < 0.75 < male.interval[1]
+
+
+def test_groups_of_the_like_are_nearer_than_random_ones():
+    labels = np.repeat(np.eye(2), 6, axis=0)
+    like, mixed = np.repeat(np.arange(4), 3), np.tile(np.arange(4), 3)
+    assert [each.distance for each in label_distances(labels, ["Male", "Hat"], like)] == [0, 0]
+    everything, male = label_distances(labels, ["Male", "Hat"], mixed)
+    assert everything.distance > 0.5
+    assert everything.one_group == pytest.approx(np.sqrt(0.5))
+    assert male.one_group == pytest.approx(0.5)
+    assert everything.at_random > 0
+
+
+def test_labels_of_a_table(tmp_path):
+    table = tmp_path / "labels.csv"
+    table.write_text("image,identity,Male,Hat\nb.jpg,17,1,-1\na.jpg,4,-1,-1\n")
+    names, values = read_labels(table, ["a.jpg", "b.jpg", "b.jpg"])
+    assert names == ("Male", "Hat")
+    assert values.tolist() == [[0, 0], [1, 0], [1, 0]]
+    with pytest.raises(InputError, match="no labels for 1 of 2") as error:
+        read_labels(table, ["a.jpg", "secret.jpg"])
+    assert "secret" not in str(error.value)
+    table.write_text("image,identity\nb.jpg,17\n")
+    with pytest.raises(InputError, match="no column of labels"):
+        read_labels(table, ["b.jpg"])
+
+
+# ---------------------------------------------------------------------- a release written by hand
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch) -> Path:
+    """Twelve photos, released as three pictures for four of them each; nothing in them is a face, so none is looked for."""
+    photos, release = tmp_path / "photos", tmp_path / "out"
+    photos.mkdir()
+    (release / FOLDER).mkdir(parents=True)
+    rng, names, files = np.random.default_rng(0), [], []
+    pictures = rng.integers(0, 255, (3, 64, 64, 3)).astype(np.uint8)
+    for i in range(12):
+        names.append(f"secret{i:02}.png")
+        files.append(f"{(i * 5) % 12:016x}.png")
+        Image.fromarray(rng.integers(0, 255, (8, 8, 3)).astype(np.uint8)).save(photos / names[-1])
+        Image.fromarray(pictures[i % 3]).save(release / FOLDER / files[-1])
+    written, classes = classes_of_pictures(release / FOLDER)
+    output = {"folder": FOLDER, "files": 12, **digest_of(release / FOLDER, written)}
+    promise = {"kind": "k-anonymity", "k": 4, "counted": "photos", "of": "faces"}
+    rows = {"rows": 12, "columns": 0, "sha256": None}
+    write_certificate(Certificate(promise, count(classes), METHOD, (), rows, output, (f"note {EVIL}",)), release)
+    key = {"format": "omokage-key/1", "release": output["sha256"], "photos": names, "files": files,
+           "groups": [i % 3 for i in range(12)], "rows": [written.index(f) for f in files]}  # fmt: skip
+    (tmp_path / "key.json").write_text(json.dumps(key))
+
+    def survey(photos, work, look, workers, progress):
+        return [Found(i, work / "none", 0, np.zeros(3, np.float32)) for i in range(len(photos))], []
+
+    def measure(found, pictures, sample, way, work, workers, progress):
+        originals, groups = measured(len(found), labels=3), np.arange(len(found)) % len(pictures)
+        order = [int(classes[written.index(files[g])]) for g in range(3)]  # pictures are numbered as the files stand
+        released = averaged(originals, np.array(order)[groups])
+        return originals, released, None
+
+    monkeypatch.setattr(module, "survey", survey)
+    monkeypatch.setattr(module, "measure", measure)
+    monkeypatch.setattr(module, "attribute_labels", lambda: ("Male", "Smiling", EVIL))
+    return tmp_path
+
+
+def judge(made: Path, **options):
+    return evaluate_faces(made / "photos", made / "out", made / "key.json", workers=1, **options)
+
+
+def test_photos_meet_the_pictures_that_the_key_says(made):
+    link = link_faces(made / "out", made / "key.json")
+    assert link.found.k == 4
+    assert len(link.pictures) == 3
+    for i, group in enumerate(link.groups):
+        own = json.loads((made / "key.json").read_text())["files"][i]
+        assert (made / "out" / FOLDER / own).read_bytes() == link.pictures[group].read_bytes()
+    result = judge(made)
+    assert result.released.strongest.bound == pytest.approx(1 / 4)
+    assert result.released.strongest.in_group.rate > 0.6  # pictures and groups are matched, not only counted
+    assert result.labels_from == "predicted"
+    assert [each.label for each in result.agreement] == ["All", "Male", "Smiling"]
+    assert result.before == "the calm ground"
+
+
+def test_a_wrong_key_is_refused(made):
+    key = json.loads((made / "key.json").read_text())
+    for change, message in (
+        ({"release": "0" * 64}, "is not the key of this release"),
+        ({"files": key["files"][:-1]}, "does not link every released face once"),
+        ({"persons": [0]}, "does not link every released face once"),
+        ({"photos": [1, 2]}, "cannot be read as the key"),
+        ({"photos": None}, "cannot be read as the key"),
+    ):
+        (made / "key.json").write_text(json.dumps(key | change))
+        with pytest.raises(InputError, match=message) as error:
+            judge(made)
+        assert "secret" not in str(error.value)
+    (made / "key.json").write_text("[]")
+    with pytest.raises(InputError, match="cannot be read as the key"):
+        judge(made)
+
+
+def test_photos_that_are_gone_are_counted_not_named(made):
+    for name in ("secret03.png", "secret04.png"):
+        (made / "photos" / name).unlink()
+    with pytest.raises(InputError, match="2 of the 12 photos that the key names are not in") as error:
+        judge(made)
+    assert "secret" not in str(error.value)
+
+
+def test_a_changed_release_and_a_table_are_refused(made):
+    path = made / "out" / "certificate.json"
+    certificate = path.read_text()
+    path.write_text(certificate.replace('"of": "faces"', '"of": "rows"'))
+    with pytest.raises(InputError, match="not a release of faces"):
+        judge(made)
+    path.write_text(certificate)
+    Image.new("RGB", (64, 64)).save(next((made / "out" / FOLDER).iterdir()))
+    with pytest.raises(VerificationError, match="not those certified"):
+        judge(made)
+
+
+def test_all_faces_of_a_photo_are_looked_for_if_the_largest_do_not_fit(made, monkeypatch):
+    looks = []
+    whole = module.survey
+
+    def survey(photos, work, look, workers, progress):
+        looks.append(look.every_face)
+        found, left = whole(photos, work, look, workers, progress)
+        return (found if look.every_face else found[1:]), left
+
+    monkeypatch.setattr(module, "survey", survey)
+    judge(made)
+    assert looks == [False, True]
+    monkeypatch.setattr(module, "survey", lambda *_: ([], []))
+    with pytest.raises(InputError, match="names 12 faces, but 0 are found"):
+        judge(made)
+
+
+def test_a_map_that_is_not_there_leaves_the_baseline_out(made):
+    link = link_faces(made / "out", made / "key.json")
+    chosen, notes = module._sample(link, Way("dream", 64, 0.0))
+    assert chosen == []
+    assert "un-averaged baseline is missing" in notes[0]
+    assert module._sample(link, Way.of(METHOD)) == (list(range(12)), ())
+    assert not Way.of({"synthesis map": "LATENT (MobileStyleGAN)", "size": "256 × 256"}).calm
+    with pytest.raises(InputError, match="does not say how its faces were made"):
+        Way.of({"map": "pca"})
+
+
+def test_portraits_at_another_size():
+    rng = np.random.default_rng(0)
+    portrait = Portrait(
+        rng.integers(0, 255, (64, 64, 3)).astype(np.uint8), rng.random((68, 2)) * 63, np.zeros((64, 64, 6), np.uint8)
+    )
+    small = resized(portrait, 32)
+    assert small.crop.shape == (32, 32, 3)
+    assert small.parts.shape == (32, 32, 6)
+    np.testing.assert_allclose(resized(small, 64).points, portrait.points)
+
+
+# ---------------------------------------------------------------------- what is written
+
+
+class Page(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.sources: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.sources += [value for name, value in attrs if name in ("src", "href") and value]
+
+
+def test_json_holds_figures_and_no_pictures(made):
+    result = judge(made)
+    assert len(result.pairs) == 8
+    told = json.loads(result.to_json())
+    assert "pairs" not in told
+    assert told["released"]["fid"]["value"] == pytest.approx(result.released.fid.value)
+    assert told["released"]["attacks"]["arcface"]["rate"] == result.released.attacks["arcface"].rate
+    assert "NaN" not in result.to_json()
+    assert "secret" not in result.to_json()
+
+
+def test_a_page_escapes_labels_and_shows_no_original(made):
+    table = made / "labels.csv"
+    table.write_text(f"image,{EVIL.replace(chr(34), '')}\n" + "".join(f"secret{i:02}.png,{i % 2 * 2 - 1}\n" for i in range(12)))
+    result = judge(made, labels=table)
+    assert result.labels_from == "given"
+    text = face_evaluation_page(result, repeat=f"omokage {EVIL}")
+    page = Page(text)
+    assert "script" not in page.tags
+    assert "&lt;script&gt;" in text
+    assert page.tags.count("img") == 3  # each different picture once
+    assert all(source.startswith("data:image/jpeg;base64,") for source in page.sources)
+    assert "must not be handed out" not in text
+    assert "secret00" not in text
+    with pytest.raises(InputError, match="originals were not kept"):
+        face_evaluation_page(result, show_originals=True)
+
+
+def test_a_page_with_originals_says_so(made, monkeypatch):
+    face = Portrait(np.full((64, 64, 3), 90, np.uint8), np.zeros((68, 2)), np.zeros((64, 64, 6), np.uint8))
+    monkeypatch.setattr(Found, "portrait", lambda self: face)
+    result = judge(made, keep_originals=True)
+    assert "must not be handed out" in face_evaluation_page(result, show_originals=True)
+    assert Page(face_evaluation_page(result, show_originals=True)).tags.count("img") == 16
+    quiet = face_evaluation_page(result)
+    assert "must not be handed out" not in quiet
+    assert Page(quiet).tags.count("img") == 3
+    assert "JPEG" not in repr(Pair(b"JPEG", b"JPEG"))
+
+
+# ---------------------------------------------------------------------- real photos
+
+
+@pytest.fixture
+def judges(zoo) -> None:
+    """The networks that only judge."""
+    for name in ("facenet", "inception"):
+        try:
+            models.get(name)
+        except ModelError as error:
+            if "out of reach" in str(error):
+                pytest.skip(f"{name} cannot be fetched here")
+            raise
+
+
+def test_real_faces(celeba, judges, tmp_path):
+    """Twelve photos, k = 3, through everything."""
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for path in celeba[:12]:
+        shutil.copy(path, photos)
+    release, key = tmp_path / "out", tmp_path / "key.json"
+    anonymize_folder(photos, release, FaceSettings(3, size=128), key=key, seed=1, workers=1)
+    stages = []
+    result = evaluate_faces(
+        photos, release, key, labels=celeba[0].parents[1] / "labels_derived.csv", workers=1,
+        progress=lambda stage, done, of: stages.append((stage, done == of)),
+    )  # fmt: skip
+    assert result.faces == result.persons == 12
+    assert result.found.k >= 3
+    for name, attack in result.released.attacks.items():
+        assert attack.rate <= attack.bound <= 1 / 3 + 1e-9
+        assert isinstance(result.unaveraged, Figures)
+        alone = result.unaveraged.attacks[name]
+        assert alone.rate >= 0.75  # morphed there and back, a face is still its owner's
+        assert alone.member_cosine > attack.member_cosine > attack.other_cosine
+    assert result.released.fid.value > result.released.floor.value * 0.8
+    assert result.released.detected == 1.0
+    assert result.released.fid.note is not None
+    assert result.distances[0].labels == "All"
+    assert 0 < result.distances[1].distance < 1
+    for each in result.agreement:  # where the network is there
+        assert 0 <= each.interval[0] <= each.share <= 1
+    assert ("measuring faces", True) in stages
+    assert json.loads(result.to_json())["unaveraged"]["pictures"] == 12
+    assert "Report on released faces" in face_evaluation_page(result)
