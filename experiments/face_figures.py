@@ -25,22 +25,19 @@ def write_markdown(result: dict[str, Any], path: Path) -> None:
         + ", ".join(f"{name} {figures['rank1']:.3f}" for name, figures in result["calibration"].items()) + ".",
     ]  # fmt: skip
     for setting, table in result["settings"].items():
-        lines += [
-            "", f"## {TITLES[setting]}: {table['photos']} photos of {table['people']} people", "",
-            "| k | pictures | FID floor | FID DIRECT | FID MORPH | 1/k bound | rank-1 ArcFace D / M | rank-1 FaceNet D / M "
-            "| dlib ≤ 0.6 D / M | strangers ≤ 0.6 D / M | found D / M |",
-            "|---|---|---|---|---|---|---|---|---|---|---|",
-        ]  # fmt: skip
+        dlib = "dlib" in next(iter(table["cells"].values()))
+        heads = ["k", "pictures", "FID floor", "FID DIRECT", "FID MORPH", "bound (1/k)", "rank-1 ArcFace D / M"]
+        heads += ["rank-1 FaceNet D / M", "found D / M"] + (["dlib ≤ 0.6 D / M", "strangers ≤ 0.6 D / M"] if dlib else [])
+        lines += ["", f"## {TITLES[setting]}: {table['photos']} photos of {table['people']} people", ""]
+        lines += [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
         for k in sorted({entry["k"] for entry in table["cells"].values()}):
             d, m = (table["cells"][f"{name}-{k}"] for name in ("direct", "morph"))
-            lines.append(
-                f"| {k} | {m['pictures']} | {m['fid_floor']:.1f} | {d['fid']:.1f} | {m['fid']:.1f} | {m['arcface']['bound']:.4f} "
-                f"| {d['arcface']['rank1']:.4f} / {m['arcface']['rank1']:.4f} "
-                f"| {d['facenet']['rank1']:.4f} / {m['facenet']['rank1']:.4f} "
-                f"| {d['dlib']['within']:.1%} / {m['dlib']['within']:.1%} "
-                f"| {d['dlib']['others']:.1%} / {m['dlib']['others']:.1%} "
-                f"| {d['found']:.1%} / {m['found']:.1%} |"
-            )
+            cells = [str(k), str(m["pictures"]), f"{m['fid_floor']:.1f}", f"{d['fid']:.1f}", f"{m['fid']:.1f}"]
+            cells.append(f"{m['arcface']['bound']:.4f}")
+            cells += [f"{d[name]['rank1']:.4f} / {m[name]['rank1']:.4f}" for name in ("arcface", "facenet")]
+            cells.append(f"{d['found']:.1%} / {m['found']:.1%}")
+            cells += [f"{d['dlib'][x]:.1%} / {m['dlib'][x]:.1%}" for x in (("within", "others") if dlib else ())]
+            lines.append(f"| {' | '.join(cells)} |")
         lines += ["", f"Chance of a guess: {table['cells'][next(iter(table['cells']))]['arcface']['chance']:.5f}."]
         if setting == "one" and "other_photo" in next(iter(table["cells"].values())):
             lines += ["", "The attacker has another photo of each person, not the one that was anonymized (rank-1):", ""]
@@ -68,15 +65,19 @@ def draw_plot(result: dict[str, Any], path: Path) -> None:
             axes[line, 0].plot(ks, [c["fid"] for c in cells], "o-", color=colour, label=label)
             axes[line, 1].plot(ks, [c["arcface"]["rank1"] for c in cells], "o-", color=colour, label=f"{label} ArcFace")
             axes[line, 1].plot(ks, [c["facenet"]["rank1"] for c in cells], "s:", color=colour, label=f"{label} FaceNet")
-            axes[line, 2].plot(ks, [c["dlib"]["within"] for c in cells], "o-", color=colour, label=label)
-            axes[line, 2].plot(ks, [c["dlib"]["others"] for c in cells], ":", color=colour, label=f"{label}, strangers")
+            if "dlib" in cells[0]:
+                axes[line, 2].plot(ks, [c["dlib"]["within"] for c in cells], "o-", color=colour, label=label)
+                axes[line, 2].plot(ks, [c["dlib"]["others"] for c in cells], ":", color=colour, label=f"{label}, strangers")
+            else:
+                axes[line, 2].plot(ks, [c["arcface"]["member_cosine"] for c in cells], "o-", color=colour, label=label)
+                axes[line, 2].plot(ks, [c["arcface"]["other_cosine"] for c in cells], ":", color=colour, label=f"{label}, others")
         last = [table["cells"][f"morph-{k}"] for k in ks]
         axes[line, 0].plot(ks, [c["fid_floor"] for c in last], "--", color="grey", label="floor")
         axes[line, 1].plot(ks, [c["arcface"]["bound"] for c in last], "--", color="grey", label="1/k bound")
         axes[line, 0].set_ylabel(f"{TITLES[setting]}\n\nFID")
         axes[line, 1].set_ylabel("rank-1 re-identification")
         axes[line, 1].set_yscale("log")
-        axes[line, 2].set_ylabel("dlib distance ≤ 0.6")
+        axes[line, 2].set_ylabel("dlib distance ≤ 0.6" if "dlib" in last[0] else "ArcFace cosine with members")
         for ax in axes[line]:
             ax.set_xscale("log", base=2)
             ax.set_xticks(ks, [str(k) for k in ks])

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from omokage import verify
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -26,7 +28,8 @@ def test_grouping_benchmark_quick():
     assert "Cells" in out
 
 
-def test_demo_ends_with_three_plain_lines(run, tmp_path):
+def test_demo_ends_with_three_plain_lines(run, tmp_path, zoo, monkeypatch):
+    monkeypatch.setattr("omokage.cli.demo.CROWD", 8)
     result = run("demo", "-o", tmp_path / "demo")
     assert result.code == 0, result.err
     lines = result.out.strip().splitlines()[-3:]
@@ -34,6 +37,8 @@ def test_demo_ends_with_three_plain_lines(run, tmp_path):
     assert "k = 5 on the written bytes" in lines[1]
     assert lines[2].endswith("report.html")
     assert (tmp_path / "demo" / "digits.png").stat().st_size > 10_000
+    assert (tmp_path / "demo" / "faces.png").stat().st_size > 100_000
+    assert verify(tmp_path / "demo" / "faces").passed
     assert "proved optimal" in (tmp_path / "demo" / "report.html").read_text()
     assert run("demo", "-o", tmp_path / "demo").code == 2
     assert run("demo", "-o", tmp_path / "demo", "--overwrite").code == 0

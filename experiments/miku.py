@@ -1,0 +1,141 @@
+"""MIKU's own tables and figures: every pair of a group map and a synthesis map, on CelebA, ours beside the papers'.
+
+    python experiments/miku.py [--quick] [--faces 900] [--ks 2,4,…,128] [--steps 0] [--results FOLDER] [--work FOLDER]
+
+Faces are taken one of each person first, then second photos, so that up to some 900 faces k counts people. Groups are made by
+Mondrian, as in the papers, over all dimensions of the group map. Every released picture is measured before the same calm
+ground; a generator's own background is cut away by the parser first. Everything is resumable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from faces import JUDGES, _keep, _measure, _measure_original, cell, measured, taken
+from miku_figures import draw_fid, draw_grid, draw_swiss_roll, write_markdown
+from numpy.typing import NDArray
+
+from omokage import models
+from omokage.evaluate.faces_labels import label_distances, read_labels
+from omokage.faces.image import decoded
+from omokage.gallery.folder import FaceSettings, group_features, grouped, unified
+from omokage.gallery.survey import Found
+from omokage.grouping.persons import person_codes
+from omokage.maps.morph import ground
+
+KS = (2, 4, 8, 16, 32, 64, 128)
+GROUP_MAPS = ("direct", "latent", "attribute", "recognition")
+SYNTHESIS_MAPS = ("direct", "morph", "latent")
+GROUPING = "mondrian:dims=9216"
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Any:
+    from omokage.faces.parse import Parser
+
+    return Parser(256)
+
+
+def _measure_picture(picture: Path, target: Path) -> None:
+    """As an attacker sees it, and its Inception features before the calm ground."""
+    pixels = whole = decoded(picture.read_bytes())
+    if "-latent-" in target.parent.name:
+        shown = np.minimum(_parser().parse(pixels).sum(-1, dtype=np.float32) / 255, 1)[..., None]
+        whole = np.round(pixels * shown + ground(len(pixels)) * (1 - shown)).astype(np.uint8)
+    _keep(target, _measure(pixels, whole, JUDGES[:2]))
+
+
+def chosen_faces(work: Path, number: int, quick: bool, workers: int) -> tuple[list[Found], list[str], NDArray[np.int64]]:
+    """One face of each person first, then second photos; their names, and the persons as numbers."""
+    photos, found, _ = taken(work, quick, workers)
+    everyone = person_codes([photos[face.photo].person for face in found])
+    assert everyone is not None
+    turn = np.zeros(len(found), np.int64)
+    seen: dict[int, int] = {}
+    for i, person in enumerate(everyone.tolist()):
+        turn[i] = seen[person] = seen.get(person, -1) + 1
+    order = np.lexsort([np.arange(len(found)), turn])[:number]
+    return [found[i] for i in order], [photos[found[i].photo].name for i in order], everyone[order]
+
+
+def run(work: Path, faces: list[Found], names: list[str], ks: tuple[int, ...], steps: int, workers: int) -> dict[str, Any]:
+    """Every pair at every k."""
+    data = Path(os.environ["OMOKAGE_DATA"]) / "celeba_test200"
+    titles, labels = read_labels(data / "labels_derived.csv", names)
+    people = np.arange(len(faces))  # each photo is a record, as in the papers
+    originals = measured(work, "originals", [(f, f.record.stem) for f in faces], _measure_original, workers)
+    result: dict[str, Any] = {"faces": len(faces), "steps": steps, "ks": list(ks), "labels": {}, "pairs": {}}
+    for group in GROUP_MAPS:
+        for k in ks:
+            settings = FaceSettings(k, group, "direct", grouping=GROUPING, steps=steps)
+            z = group_features(faces, settings, work, workers)
+            groups = grouped(z, people, settings, seed=0)
+            result["labels"][f"{group}-{k}"] = {
+                each.labels: {"distance": each.distance, "random": each.at_random, "one_group": each.one_group}
+                for each in label_distances(labels, titles, groups)
+            }
+            for synthesis in SYNTHESIS_MAPS:
+                settings = FaceSettings(k, group, synthesis, grouping=GROUPING, steps=steps)
+                pictures = unified(faces, people, groups, settings, work, workers, lambda stage, done, of: None)
+                kind = f"miku-{group}-{synthesis}-{k}-{steps}"
+                released = measured(work, kind, [(p, p.stem) for p in pictures], _measure_picture, workers)
+                figures = cell(originals, released, groups, people)
+                result["pairs"][f"{group}-{synthesis}-{k}"] = figures
+                print(f"G={group} S={synthesis} k={k}: FID {figures['fid']:.1f} (μ {figures['fid_mean_part']:.1f}, floor "
+                      f"{figures['fid_floor']:.1f}), rank-1 {figures['arcface']['rank1']:.4f} / "
+                      f"{figures['facenet']['rank1']:.4f}", flush=True)  # fmt: skip
+    if "latent" in SYNTHESIS_MAPS:
+        result["unaveraged"] = unaveraged(work, faces[:200], originals, steps, workers)
+    return result
+
+
+def unaveraged(
+    work: Path, faces: list[Found], originals: dict[str, NDArray[Any]], steps: int, workers: int
+) -> dict[str, dict[str, float]]:
+    """What each synthesis map hides by itself: faces sent there and back one by one (k = 1)."""
+    people = np.arange(len(faces))
+    out = {}
+    for synthesis in SYNTHESIS_MAPS:
+        settings = FaceSettings(2, "direct", synthesis, steps=steps)  # k does not enter: every face is its own group here
+        pictures = unified(faces, people, people, settings, work, workers, lambda stage, done, of: None)
+        kind = f"miku-none-{synthesis}-1-{steps}"
+        released = measured(work, kind, [(p, p.stem) for p in pictures], _measure_picture, workers)
+        here = {name: values[: len(faces)] for name, values in originals.items()}
+        figures = cell(here, released, people, people)
+        out[synthesis] = {name: figures[name]["rank1"] for name in ("arcface", "facenet")} | {"fid": figures["fid"]}
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="24 faces, k = 2 and 4")
+    parser.add_argument("--faces", type=int, default=900)
+    parser.add_argument("--ks", default=",".join(map(str, KS)))
+    parser.add_argument("--steps", type=int, default=0, help="steps of inversion")
+    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--work", type=Path, help="where what was done is kept (holds faces)")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    chosen = parser.parse_args()
+    work = chosen.work or models.home() / "experiments" / ("faces-quick" if chosen.quick else "faces")
+    work.mkdir(parents=True, exist_ok=True, mode=0o700)
+    chosen.results.mkdir(parents=True, exist_ok=True)
+    ks = (2, 4) if chosen.quick else tuple(int(k) for k in chosen.ks.split(","))
+    number = 24 if chosen.quick else chosen.faces
+    faces, names, _ = chosen_faces(work, number, chosen.quick, chosen.workers)
+    draw_swiss_roll(chosen.results / "miku_swiss_roll.png")
+    result = run(work, faces, names, ks, chosen.steps, chosen.workers)
+    (chosen.results / "miku.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_markdown(result, chosen.results / "miku.md")
+    draw_fid(result, chosen.results / "miku_fid.png")
+    draw_grid(work, faces, result, chosen.results / "miku_grid.jpg")
+    print(f"written to {chosen.results}")
+
+
+if __name__ == "__main__":
+    main()
