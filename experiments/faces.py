@@ -95,7 +95,7 @@ def measured(work: Path, kind: str, tasks: list[tuple[Any, str]], function: Any,
     targets = [folder / f"{name}.npz" for _, name in tasks]
     todo = [(what, target) for (what, _), target in zip(tasks, targets, strict=True) if not target.exists()]
     begun = perf_counter()
-    for number, _ in enumerate(spread(function, todo, workers), 1):
+    for number, _ in enumerate(spread(function, todo, workers if len(todo) > 150 else 1), 1):
         if number % 200 == 0:
             print(f"  {kind}: {number} of {len(todo)}, {number / (perf_counter() - begun):.1f} a second", flush=True)
     return _gathered(targets)
