@@ -17,6 +17,11 @@ from .image import Picture
 PARTS = ("face", "glasses", "hair", "hat", "neck", "clothes")  # face: with ears, without glasses; the rest is background
 
 
+def decided(shown: NDArray[Any]) -> NDArray[np.float32]:
+    """From chances 0 … 255 to shares 0 … 1 that are mostly one or the other, with a soft edge between."""
+    return np.clip((shown.astype(np.float32) - 80) / 100, 0, 1)
+
+
 @dataclass(frozen=True)
 class Portrait:
     """A square crop, 68 landmarks in its pixels, and how much of each pixel shows each part (h, w, 6), 0 … 255."""
@@ -36,8 +41,8 @@ class Portrait:
 
     @property
     def person(self) -> NDArray[np.float32]:
-        """All but the background."""
-        return self.part(*PARTS)
+        """All but the background. Doubtful pixels are decided, so that nothing of the background shines through."""
+        return decided(self.parts.sum(-1, dtype=np.float32))
 
     def on(self, ground: NDArray[np.float32]) -> NDArray[np.float32]:
         """The person before another ground."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..errors import MapError
 from ..faces.align import Points
 from ..faces.image import Picture
-from ..faces.portrait import PARTS, Portrait
+from ..faces.portrait import PARTS, Portrait, decided
 from .mesh import Mesh, mesh_points, outline
 
 GROUND = (226.0, 204.0)  # the calm ground: grey, lighter at the top
@@ -78,7 +78,7 @@ class Morph:
         """Shape, part-wise texture and fine contrast of a portrait as one vector."""
         shape = mesh_points(portrait)
         bent = self._mesh.bend(portrait.crop, shape).astype(np.float32)
-        shown = _decided(self._mesh.bend(_glasses_whole(portrait.parts), shape))
+        shown = decided(self._mesh.bend(_glasses_whole(portrait.parts), shape))
         coloured = bent[:, :, None, :] * shown[..., None]  # (size, size, parts, 3)
         energy = self._energies(bent, shown.sum(-1))
         return np.concatenate([shape.ravel(), shown.ravel(), coloured.ravel(), energy.ravel()], dtype=np.float32)
@@ -180,11 +180,6 @@ def _glasses_whole(parts: NDArray[np.uint8]) -> NDArray[np.uint8]:
     out = np.minimum(parts, 255 - grown[..., None])
     out[..., at] = grown
     return out
-
-
-def _decided(parts: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """How much of a pixel shows a part; doubtful pixels count for little, as their colour is half another part's."""
-    return np.clip((parts.astype(np.float32) - 80) / 100, 0, 1)
 
 
 def _silhouette(person: NDArray[Any], reference: Points, unit: float) -> NDArray[np.float32]:

@@ -199,12 +199,14 @@ def _watch(client: subprocess.Popen[bytes], carrier: Carrier, folders: tuple[Pat
 
 
 def _sizes(folder: Path) -> int:
+    """Bytes below a folder that changes while it is looked at: what has moved on meanwhile does not count."""
     total = 0
-    for path in folder.rglob("*") if folder.is_dir() else ():
-        try:
-            total += path.stat().st_size
-        except OSError:
-            continue  # moved on meanwhile
+    for place, _, files in os.walk(folder):  # passes over folders that are gone
+        for name in files:
+            try:
+                total += os.stat(os.path.join(place, name)).st_size
+            except OSError:
+                continue
     return total
 
 

@@ -1,0 +1,147 @@
+"""Pairs (styles, portrait) to learn I → W+ from: people who do not exist, drawn by the generator and seen as photos are.
+
+A sample is a function of (seed, number) alone, so an interrupted run goes on where it stopped, and a longer one begins with the
+shorter one's samples. Half of them mix the styles of two people by groups of layers: without that the three groups of a face
+would always agree, and nothing could learn which of them a feature of the picture belongs to.
+
+Each picture is then made as poor as photos are (100 to 256 px, blur, noise, light, JPEG), twice, and goes the way of every photo:
+landmarks, crop, parts. So the encoder learns from portraits with the same small errors that it will meet.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional as F
+
+from ..faces.align import ffhq_alignment
+from ..faces.find import Finder, five_points
+from ..faces.parse import Parser
+from ..faces.portrait import Portrait
+from ..faces.recognize import ArcFace
+from ..models.mobilestylegan import Generator
+from .encoder import GROUPS, describe
+
+SHARD = 32  # samples a file
+SIDE = 256
+LOOKS = 2  # portraits of each sample
+
+
+def draw_styles(generator: Generator, seed: int, number: int) -> NDArray[np.float32]:
+    """The three styles of a sample, (3, 512): truncation between 0.5 and 1, half of them mixed from two people."""
+    random = np.random.default_rng((seed, number))
+    z = torch.from_numpy(random.standard_normal((2, generator.w_mean.numel())).astype(np.float32))
+    truncation = torch.from_numpy(random.uniform(0.5, 1.0, (2, 1)).astype(np.float32))
+    with torch.no_grad():
+        one, other = torch.lerp(generator.w_mean, generator.mapping(z), truncation).numpy()
+    cut = int(random.integers(1, 3)) if random.random() < 0.5 else 3
+    styles: NDArray[np.float32] = np.stack([one] * cut + [other] * (3 - cut))
+    return styles
+
+
+@torch.inference_mode()
+def picture(generator: Generator, styles: NDArray[np.float32], side: int = SIDE) -> NDArray[np.uint8]:
+    """The face of W+ (23, 512) as RGB (side, side, 3)."""
+    image = F.adaptive_avg_pool2d(generator(torch.from_numpy(styles)[None]).clamp_(-1, 1), side)[0]
+    pixels: NDArray[np.uint8] = image.add_(1).mul_(127.5).round_().permute(1, 2, 0).to(torch.uint8).numpy()
+    return pixels
+
+
+def as_photo(clean: NDArray[np.uint8], random: np.random.Generator) -> NDArray[np.uint8]:
+    """The picture as a photo of it might come: smaller, softer, noisy, in another light, compressed."""
+    side = int(random.uniform(100, SIDE + 1))
+    x = cv2.resize(clean, (side, side), interpolation=cv2.INTER_AREA).astype(np.float32)
+    if random.random() < 0.4:
+        x = cv2.GaussianBlur(x, (0, 0), random.uniform(0.3, 1.1))
+    light = np.exp(random.normal(0, 0.06) + random.normal(0, 0.03, 3))
+    x = 255 * np.clip(x / 255 * light, 0, 1) ** np.exp(random.normal(0, 0.1))
+    middle = x.mean((0, 1))
+    x = (x - middle) * np.exp(random.normal(0, 0.08)) + middle
+    x += random.standard_normal(x.shape) * random.uniform(0, 4)
+    out = np.round(np.clip(x, 0, 255)).astype(np.uint8)
+    if random.random() < 0.8:
+        quality = int(random.uniform(55, 96))
+        out = cv2.imdecode(cv2.imencode(".jpg", out, [cv2.IMWRITE_JPEG_QUALITY, quality])[1], cv2.IMREAD_COLOR)
+    return out
+
+
+class Sampler:
+    """Draws samples and keeps what the encoder sees of them, a file for each ``SHARD`` samples.
+
+    Parameters
+    ----------
+    generator : Generator
+        What draws.
+    folder : Path
+        Where the files are kept; those that are there are not made again.
+    seed : int
+        Samples of two seeds are independent.
+    """
+
+    def __init__(self, generator: Generator, folder: Path, seed: int) -> None:
+        self.generator = generator
+        self.folder = folder
+        self.seed = seed
+        self._finder: Finder | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def shard(self, number: int) -> dict[str, NDArray[Any]]:
+        """Styles (n, 3, 512) and descriptions (n, looks, f) of a shard; n is 32 but for faces that were not found again."""
+        path = self.folder / f"{self.seed}-{number:05d}.npz"
+        if not path.exists():
+            made = self._made(number)
+            partial = path.with_suffix(f".{id(self)}.partial")
+            with partial.open("wb") as file:
+                np.savez(file, styles=made["styles"], descriptions=made["descriptions"])
+            partial.replace(path)
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                return {name: stored[name] for name in stored.files}
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+            path.unlink()  # cut short by a full disk, say
+            return self.shard(number)
+
+    def _load(self) -> None:
+        """The networks that look at faces, when the first sample is made."""
+        if self._finder is None:
+            self._finder, self._parser, self._recognizer = Finder(), Parser(192), ArcFace()
+
+    def _made(self, number: int) -> dict[str, NDArray[Any]]:
+        self._load()
+        styles, descriptions = [], []
+        for i in range(number * SHARD, (number + 1) * SHARD):
+            drawn = draw_styles(self.generator, self.seed, i)
+            clean = picture(self.generator, np.repeat(drawn, GROUPS, 0))
+            looks = self._looks(clean, np.random.default_rng((self.seed, i, 1)))
+            if looks:
+                styles.append(drawn)
+                descriptions.append(np.stack([describe(look, self._recognizer) for look in looks]))
+        return {"styles": np.stack(styles), "descriptions": np.stack(descriptions).astype(np.float16)}
+
+    def _looks(self, clean: NDArray[np.uint8], random: np.random.Generator) -> list[Portrait]:
+        """Portraits of poor photos of the picture; parsed once, as the parser is slow and its errors are small."""
+        if self._finder is None or not (faces := self._finder.find(clean)):
+            return []
+        first = ffhq_alignment(faces[0].points, SIDE)
+        parts = self._parser.parse(first.crop(clean))
+        five = five_points(faces[0].points)
+        looks = []
+        for _ in range(LOOKS):
+            photo = as_photo(clean, random)
+            scale = len(photo) / SIDE
+            points = self._finder.landmarks(photo, (five + random.normal(0, 2, (5, 2))) * scale)
+            again = ffhq_alignment(points, SIDE)
+            there = _square(again.matrix) @ np.diag([scale, scale, 1]) @ np.linalg.inv(_square(first.matrix))
+            moved = cv2.warpAffine(parts, there[:2], (SIDE, SIDE), borderMode=cv2.BORDER_REPLICATE)
+            looks.append(Portrait(again.crop(photo), again.forward(points), np.asarray(moved, np.uint8)))
+        return looks
+
+
+def _square(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.vstack([matrix, [0, 0, 1]])
