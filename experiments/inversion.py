@@ -107,7 +107,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
-    generator, vgg, encoder = Generator.load(models.get("mobilestylegan")), VGG.load(models.get("vgg16")), Encoder.load()
+    generator, vgg, encoder = Generator.load(models.get("mobilestylegan")), VGG.load(models.get("vgg")), Encoder.load()
     judges, inversion = Judges(generator, vgg), Inversion(generator, vgg, encoder.head, patience=1000)
     rows: dict[tuple[str, int], list[dict[str, float]]] = {}
     grid = []

@@ -153,9 +153,9 @@ def test_loading_names_a_wrong_file(tmp_path):
         VGG.load(tmp_path / "x.safetensors")
 
 
-@pytest.mark.skipif("vgg16" not in models.ZOO or models.cached("vgg16") is None, reason="vgg16 was not fetched")
+@pytest.mark.skipif("vgg" not in models.ZOO or models.cached("vgg") is None, reason="vgg was not fetched")
 def test_the_published_network_tells_noise_from_sameness():
-    net = VGG.load(models.cached("vgg16"))
+    net = VGG.load(models.cached("vgg"))
     one = torch.nn.functional.interpolate(torch.rand(1, 3, 8, 8, generator=torch.Generator().manual_seed(0)), size=64) * 2 - 1
     noise = torch.randn(one.shape, generator=torch.Generator().manual_seed(1))
     assert float(net.lpips(one, one)) == 0

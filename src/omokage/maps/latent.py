@@ -90,7 +90,7 @@ class Latent:
 
     @cached_property
     def _inversion(self) -> Inversion:
-        return Inversion(self._generator, VGG.load(models.get("vgg16")), self._encoder.head)
+        return Inversion(self._generator, VGG.load(models.get("vgg")), self._encoder.head)
 
     def encode(self, portrait: Portrait) -> NDArray[np.float32]:
         """W+ of a portrait as one vector of 23 · 512 numbers."""
