@@ -30,9 +30,8 @@ from omokage.faces.parse import Parser
 from omokage.faces.portrait import Portrait
 from omokage.faces.recognize import ArcFace, FaceNet
 from omokage.maps.encoder import Encoder, describe
-from omokage.maps.encoder_samples import picture
 from omokage.maps.inversion import Inversion, State
-from omokage.models.mobilestylegan import Generator
+from omokage.models.generator import FaceGenerator, load_generator
 from omokage.models.vgg import VGG
 
 FROM_ENCODER = (0, 5, 10, 20, 50)
@@ -59,7 +58,7 @@ def portraits(number: int) -> Iterator[Portrait]:
 class Judges:
     """What a reconstruction is worth."""
 
-    def __init__(self, generator: Generator, vgg: VGG) -> None:
+    def __init__(self, generator: FaceGenerator, vgg: VGG) -> None:
         self.generator, self.vgg, self.finder = generator, vgg, Finder()
         self.recognizers: dict[str, Any] = {"arcface": ArcFace(), "facenet": FaceNet()}
 
@@ -107,7 +106,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
-    generator, vgg, encoder = Generator.load(models.get("mobilestylegan")), VGG.load(models.get("vgg")), Encoder.load()
+    generator, vgg, encoder = load_generator(), VGG.load(models.get("vgg")), Encoder.load()
     judges, inversion = Judges(generator, vgg), Inversion(generator, vgg, encoder.head, patience=1000)
     rows: dict[tuple[str, int], list[dict[str, float]]] = {}
     grid = []
@@ -119,13 +118,13 @@ def main() -> None:
         drawings: list[NDArray[np.uint8]] = [portrait.crop]
 
         def show(_: str, w: NDArray[Any], portrait: Portrait = portrait, drawings: list[Any] = drawings) -> dict[str, float]:
-            drawings.append(picture(generator, w, SIZE))
+            drawings.append(generator.picture(torch.from_numpy(w)[None], SIZE))
             return judges.judge(portrait, drawings[-1])
 
         for steps, seconds, found in curve(portrait, guess, (0, 2) if given.quick else FROM_ENCODER, inversion, show):
             rows.setdefault(("encoder", steps), []).append(found | {"seconds": glance + seconds})
         if number < given.mean_faces:
-            mean = generator.w_mean.expand(1, *generator.synthesis.styles).clone()
+            mean = generator.w_mean.expand(1, *generator.styles).clone()
             for steps, seconds, found in curve(portrait, mean, (0, 2) if given.quick else FROM_MEAN, inversion, show):
                 rows.setdefault(("mean", steps), []).append(found | {"seconds": seconds})
         grid.append(drawings)

@@ -34,6 +34,8 @@ GROUP_MAPS = ("direct", "latent", "attribute", "recognition")
 SYNTHESIS_MAPS = ("direct", "morph", "latent")
 GROUPING = "mondrian:dims=9216"
 
+Pairs = list[tuple[str, str]]
+
 
 @lru_cache(maxsize=1)
 def _parser() -> Any:
@@ -64,14 +66,16 @@ def chosen_faces(work: Path, number: int, quick: bool, workers: int) -> tuple[li
     return [found[i] for i in order], [photos[found[i].photo].name for i in order], everyone[order]
 
 
-def run(work: Path, faces: list[Found], names: list[str], ks: tuple[int, ...], steps: int, workers: int) -> dict[str, Any]:
-    """Every pair at every k."""
+def run(
+    work: Path, faces: list[Found], names: list[str], pairs: Pairs, ks: tuple[int, ...], steps: int, workers: int
+) -> dict[str, Any]:
+    """The pairs at every k."""
     data = Path(os.environ["OMOKAGE_DATA"]) / "celeba_test200"
     titles, labels = read_labels(data / "labels_derived.csv", names)
     people = np.arange(len(faces))  # each photo is a record, as in the papers
     originals = measured(work, "originals", [(f, f.record.stem) for f in faces], _measure_original, workers)
     result: dict[str, Any] = {"faces": len(faces), "steps": steps, "ks": list(ks), "labels": {}, "pairs": {}}
-    for group in GROUP_MAPS:
+    for group in dict.fromkeys(group for group, _ in pairs):
         for k in ks:
             settings = FaceSettings(k, group, "direct", grouping=GROUPING, steps=steps)
             z = group_features(faces, settings, work, workers)
@@ -80,7 +84,7 @@ def run(work: Path, faces: list[Found], names: list[str], ks: tuple[int, ...], s
                 each.labels: {"distance": each.distance, "random": each.at_random, "one_group": each.one_group}
                 for each in label_distances(labels, titles, groups)
             }
-            for synthesis in SYNTHESIS_MAPS:
+            for synthesis in [synthesis for other, synthesis in pairs if other == group]:
                 settings = FaceSettings(k, group, synthesis, grouping=GROUPING, steps=steps)
                 pictures = unified(faces, people, groups, settings, work, workers, lambda stage, done, of: None)
                 kind = f"miku-{group}-{synthesis}-{k}-{steps}"
@@ -90,7 +94,7 @@ def run(work: Path, faces: list[Found], names: list[str], ks: tuple[int, ...], s
                 print(f"G={group} S={synthesis} k={k}: FID {figures['fid']:.1f} (μ {figures['fid_mean_part']:.1f}, floor "
                       f"{figures['fid_floor']:.1f}), rank-1 {figures['arcface']['rank1']:.4f} / "
                       f"{figures['facenet']['rank1']:.4f}", flush=True)  # fmt: skip
-    if "latent" in SYNTHESIS_MAPS:
+    if any(synthesis == "latent" for _, synthesis in pairs):
         result["unaveraged"] = unaveraged(work, faces[:200], originals, steps, workers)
     return result
 
@@ -117,6 +121,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="24 faces, k = 2 and 4")
     parser.add_argument("--faces", type=int, default=900)
     parser.add_argument("--ks", default=",".join(map(str, KS)))
+    parser.add_argument("--pairs", help="some of them only, as direct-direct,attribute-latent")
     parser.add_argument("--steps", type=int, default=0, help="steps of inversion")
     parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--work", type=Path, help="where what was done is kept (holds faces)")
@@ -126,10 +131,13 @@ def main() -> None:
     work.mkdir(parents=True, exist_ok=True, mode=0o700)
     chosen.results.mkdir(parents=True, exist_ok=True)
     ks = (2, 4) if chosen.quick else tuple(int(k) for k in chosen.ks.split(","))
+    pairs = [(group, synthesis) for group in GROUP_MAPS for synthesis in SYNTHESIS_MAPS]
+    if chosen.pairs:
+        pairs = [(group, synthesis) for group, synthesis in (each.split("-") for each in chosen.pairs.split(","))]
     number = 24 if chosen.quick else chosen.faces
     faces, names, _ = chosen_faces(work, number, chosen.quick, chosen.workers)
     draw_swiss_roll(chosen.results / "miku_swiss_roll.png")
-    result = run(work, faces, names, ks, chosen.steps, chosen.workers)
+    result = run(work, faces, names, pairs, ks, chosen.steps, chosen.workers)
     (chosen.results / "miku.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     write_markdown(result, chosen.results / "miku.md")
     draw_fid(result, chosen.results / "miku_fid.png")

@@ -208,6 +208,11 @@ def test_multiples_of_k_leave_smaller_groups():
     assert np.bincount(Mondrian(32, cut="multiple").fit_predict(x)).max() < 60
 
 
+def test_more_dimensions_to_search_than_there_are_means_all_of_them():
+    x = np.random.default_rng(0).normal(size=(100, 4))
+    np.testing.assert_array_equal(Mondrian(5, 9216).fit_predict(x), Mondrian(5).fit_predict(x))
+
+
 @pytest.mark.parametrize("name", GROUPERS)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_nan_and_infinity_are_refused(name, bad):
@@ -244,7 +249,7 @@ def test_wrong_parameters_are_named(name):
 def test_options_are_checked():
     x = np.ones((9, 2))
     for grouper, words in (
-        (Mondrian(2, 3), "search_dims must be from 1 to the 2"),
+        (Mondrian(2, 0), "search_dims must be at least 1"),
         (Mondrian(2, spread="iqr"), "spread must be one of"),
         (Mondrian(2, cut="third"), "cut must be one of"),
         (Mondrian(2, random_state=-1), "random_state"),

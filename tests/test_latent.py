@@ -15,13 +15,17 @@ from omokage import models  # noqa: E402
 from omokage.errors import InputError, MapError, ModelError  # noqa: E402
 from omokage.faces.portrait import PARTS, Portrait  # noqa: E402
 from omokage.maps import encoder_training  # noqa: E402
-from omokage.maps.encoder import BLOCKS, GROUPS, WEIGHTS, Encoder, describe, widen  # noqa: E402
-from omokage.maps.encoder_samples import Sampler, as_photo, draw_styles, picture  # noqa: E402
+from omokage.maps.encoder import BLOCKS, WEIGHTS, Encoder, describe, widen  # noqa: E402
+from omokage.maps.encoder_samples import SIDE, Sampler, as_photo, draw_styles  # noqa: E402
 from omokage.maps.encoder_training import learn, train_encoder  # noqa: E402
+from omokage.maps.faces import Networks  # noqa: E402
+from omokage.maps.inversion import Inversion, fit_head  # noqa: E402
 from omokage.maps.latent import Latent  # noqa: E402
 from omokage.models.mobilestylegan import Generator  # noqa: E402
+from omokage.models.stylegan2 import StyleGAN2  # noqa: E402
 
 STYLE = 4
+GROUPS = (7, 6, 10)  # layers of MobileStyleGAN up to 16 px, up to 64 px, beyond
 NEEDED = ("mobilestylegan", "arcface", "scrfd", "dlib-68", "bisenet")
 
 
@@ -127,6 +131,74 @@ def test_a_vector_of_another_length_is_refused(tiny):
         latent(tiny).decode(np.zeros(7, np.float32))
 
 
+# ---------------------------------------------------------------------- another generator
+
+
+@pytest.fixture(scope="module")
+def papers():
+    """A StyleGAN2 of 256 px with few channels, and an encoder for it, both random."""
+    torch.manual_seed(1)
+    generator = StyleGAN2((3,) * 7, STYLE, (STYLE,) * 2)
+    for parameter in generator.parameters():
+        parameter.copy_(torch.randn(parameter.shape))
+    encoder = Encoder(rank=3, style=STYLE, groups=generator.groups)
+    encoder.into.weight.copy_(torch.randn(encoder.into.weight.shape) / 50)
+    encoder.out.weight.copy_(torch.randn(encoder.out.weight.shape))
+    return generator, encoder
+
+
+def test_layers_are_told_apart_by_the_size_of_their_maps(tiny, papers):
+    assert tiny[0].groups == GROUPS
+    assert papers[0].groups == (5, 4, 5)  # 4 px: 1; 8, 16 px: 2 each | 32, 64 px | 128, 256 px, and the last RGB
+    for generator, _ in (tiny, papers):
+        w = torch.zeros(1, *generator.styles)
+        coarse, middle, _ = generator.groups
+        for exit, inside in ((16, coarse), (64, coarse + middle)):
+            moved = torch.cat([w, w])
+            moved[1, inside:] = 3.0
+            one, other = generator(moved, exit=exit)
+            assert torch.equal(one, other)  # what comes later does not reach the map,
+            moved[1, inside - 1] = 3.0
+            one, other = generator(moved, exit=exit)
+            assert not torch.equal(one, other)  # and the last of the group does
+
+
+def test_the_papers_generator_makes_a_map_too(papers):
+    generator, encoder = papers
+    made = Latent(64, steps=2, generator=generator, encoder=encoder)
+    head = fit_head(generator, [torch.randn(1, *generator.styles)], 64)
+    made.__dict__ |= {"_recognizer": Recognizer(), "_inversion": Inversion(generator, None, head)}
+    plain = Latent(64, generator=generator, encoder=encoder)
+    plain.__dict__["_recognizer"] = Recognizer()
+    vector = made.encode(portrait(size=256))
+    assert vector.shape == (14 * STYLE,)
+    assert (vector != plain.encode(portrait(size=256))).any()
+    assert made.decode(vector).shape == (64, 64, 3)
+    with pytest.raises(MapError, match="14 × 4"):
+        made.decode(vector[:-1])
+
+
+def test_an_encoder_belongs_to_its_generator(tiny, papers):
+    with pytest.raises(MapError, match="another generator"):
+        Latent(64, generator=papers[0], encoder=tiny[1])
+    with pytest.raises(MapError, match="256 pixels"):
+        Latent(512, generator=papers[0], encoder=papers[1])
+
+
+def test_networks_of_ones_own_are_named_by_their_content(papers, tmp_path):
+    papers[1].save(tmp_path / "encoder.safetensors")
+    by_folder, by_file = Networks(encoder=tmp_path), Networks(encoder=tmp_path / "encoder.safetensors")
+    assert by_folder == by_file
+    assert set(by_folder.digests) == {"encoder"}
+    tiny_digest = by_folder.digests["encoder"]
+    (tmp_path / "encoder.safetensors").write_bytes(b"other")
+    assert Networks(encoder=tmp_path).digests["encoder"] != tiny_digest
+    with pytest.raises(InputError, match="no file"):
+        Networks(attributes=tmp_path / "none")
+    with pytest.raises(InputError, match="needs its encoder"):
+        Networks(generator=tmp_path / "encoder.safetensors")
+
+
 # ---------------------------------------------------------------------- learning
 
 
@@ -169,7 +241,7 @@ def test_a_lower_rank_keeps_most():
 
 
 def test_groups_become_layers():
-    wide = widen(torch.arange(3.0)[None, :, None].expand(1, 3, 2))
+    wide = widen(torch.arange(3.0)[None, :, None].expand(1, 3, 2), torch.tensor(GROUPS))
     assert wide[0, :, 0].tolist() == [0.0] * 7 + [1.0] * 6 + [2.0] * 10
 
 
@@ -225,7 +297,8 @@ def test_the_encoder_that_ships_comes_nearer_than_the_mean_style(tmp_path):
     made, encoder = [], Encoder.load()
     for number in range(4):
         styles = draw_styles(generator, 20, number)
-        looks = sampler._looks(picture(generator, np.repeat(styles, GROUPS, 0)), np.random.default_rng(number))
+        clean = generator.picture(torch.from_numpy(np.repeat(styles, GROUPS, 0))[None], SIDE)
+        looks = sampler._looks(clean, np.random.default_rng(number))
         seen = np.stack([describe(look, sampler._recognizer) for look in looks[:1]])
         guess = encoder(torch.from_numpy(seen)).numpy()[0]
         truth = np.repeat(styles, GROUPS, 0)

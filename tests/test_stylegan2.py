@@ -39,7 +39,7 @@ def test_mean_style_is_estimated_where_the_file_has_none(tmp_path):
 
 
 def test_gradients_reach_every_row_of_styles_and_no_weight(small):
-    w = small.w_mean.repeat(2, small.layers, 1).requires_grad_()
+    w = small.w_mean.repeat(2, small.styles[0], 1).requires_grad_()
     small(w).square().sum().backward()
     assert (w.grad.norm(dim=2) > 0).all()
     assert not any(weight.requires_grad or weight.grad is not None for weight in small.parameters())
@@ -47,12 +47,12 @@ def test_gradients_reach_every_row_of_styles_and_no_weight(small):
 
 def test_gradient_is_the_slope(small):
     small = small.double()
-    w = torch.randn(1, small.layers, STYLE, dtype=torch.double, generator=torch.Generator().manual_seed(2), requires_grad=True)
+    w = torch.randn(1, small.styles[0], STYLE, dtype=torch.double, generator=torch.Generator().manual_seed(2), requires_grad=True)
     assert torch.autograd.gradcheck(lambda w: small(w)[0, :, 3, 5:7], w)
 
 
 def test_sampling(small):
-    assert (small.layers, small.size, small.synthesis.styles) == (6, 16, (6, STYLE))
+    assert (small.styles[0], small.size, small.synthesis.styles) == (6, 16, (6, STYLE))
     assert torch.equal(small.sample_w(3, 7), small.sample_w(3, 7))
     assert not torch.equal(small.sample_w(3, 7), small.sample_w(3, 8))
     torch.testing.assert_close(small.sample_w(2, 7, truncation=0), small.w_mean.expand(2, -1))
@@ -83,5 +83,5 @@ def test_1024_pixels_have_18_rows():
     with torch.device("meta"):
         net = StyleGAN2()
         image = net(torch.zeros(1, 18, 512))
-    assert (net.layers, math.prod(net.synthesis.styles), net.size, image.shape) == (18, 9216, 1024, (1, 3, 1024, 1024))
+    assert (net.styles[0], math.prod(net.synthesis.styles), net.size, image.shape) == (18, 9216, 1024, (1, 3, 1024, 1024))
     assert sum(weight.numel() for weight in net.parameters()) == 30_370_060  # config F, mapping included

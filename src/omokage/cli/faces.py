@@ -70,6 +70,11 @@ def anonymize(
         False, "--every-face", help="Take all faces of a photo, not only the largest.", rich_help_panel=PEOPLE
     ),
     aligned: bool = typer.Option(False, "--aligned", help="The photos are aligned square crops already.", rich_help_panel=PEOPLE),
+    generator: Path = typer.Option(
+        None, "--generator", help="A StyleGAN2 of your own for latent (.pkl, .pt); needs --encoder.", rich_help_panel=METHOD
+    ),
+    encoder: Path = typer.Option(None, "--encoder", help="What train-encoder wrote.", rich_help_panel=METHOD),
+    attributes: Path = typer.Option(None, "--attributes", help="What train-attributes wrote.", rich_help_panel=METHOD),
     seed: int = typer.Option(
         None, "--seed", help="Makes the groups repeatable; names are always random.", rich_help_panel=METHOD
     ),
@@ -86,9 +91,13 @@ def anonymize(
     import os
 
     from ..gallery import FaceSettings, anonymize_folder
+    from ..maps.faces import Networks
     from ..release import READABLE
 
-    settings = FaceSettings(k, group_map, synthesis_map, size, texture, grouping, format_, every_face, aligned, steps)
+    settings = FaceSettings(
+        k, group_map, synthesis_map, size, texture, grouping, format_, every_face, aligned, steps,
+        Networks(generator, encoder, attributes),
+    )  # fmt: skip
     with bars() as show:
         done = anonymize_folder(
             photos, output, settings, person_from=person_from, persons=persons, key=key, overwrite=overwrite, seed=seed,
@@ -113,6 +122,8 @@ def evaluate(
     labels: Path = typer.Option(None, "--labels", help="CSV with a column image and true labels; predicted ones without it."),
     html: Path = typer.Option(None, "--html", help="Write a report, one self-contained page."),
     results: Path = typer.Option(None, "--json", help="Write the figures as JSON."),
+    generator: Path = typer.Option(None, "--generator", help="The one given to omokage faces, if any."),
+    encoder: Path = typer.Option(None, "--encoder", help="The one given to omokage faces, if any."),
     show_originals: bool = typer.Option(
         False, "--show-originals", help="Show originals in the report: then it must not be handed out."
     ),
@@ -123,13 +134,14 @@ def evaluate(
     import shlex
 
     from ..evaluate.faces import evaluate_faces
+    from ..maps.faces import Networks
     from ..report import face_evaluation_page, write_page
     from ..report.page import face_verdict
 
     with bars() as show:
         result = evaluate_faces(
-            photos, release, key, labels=labels, keep_originals=show_originals, workers=workers or os.cpu_count() or 1,
-            progress=show,
+            photos, release, key, labels=labels, networks=Networks(generator, encoder), keep_originals=show_originals,
+            workers=workers or os.cpu_count() or 1, progress=show,
         )  # fmt: skip
     if html is not None:
         repeat = shlex.join(["omokage", "faces", "evaluate", photos.name, release.name, "--key", key.name])
@@ -166,7 +178,9 @@ def train_attributes(
 
 def train_encoder(
     output: Path = typer.Option(..., "--output", "-o", help="Folder for the encoder and its card."),
-    generator: str = typer.Option("mobilestylegan", "--generator", help="Whose samples it learns from."),
+    generator: str = typer.Option(
+        "mobilestylegan", "--generator", help="Whose samples it learns from: mobilestylegan, or a StyleGAN2's file (.pkl, .pt)."
+    ),
     samples: int = typer.Option(4096, "--samples", help="Faces drawn to learn from."),
     seed: int = typer.Option(7, "--seed", help="Makes the samples repeatable."),
 ) -> None:

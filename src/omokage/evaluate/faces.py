@@ -24,6 +24,7 @@ from ..gallery.photos import Photo, list_photos
 from ..gallery.survey import Found, Look, survey
 from ..gallery.written import FOLDER, classes_of_pictures, digest_of
 from ..grouping.matrix import Labels
+from ..maps.faces import OURS, Networks
 from ..release import CERTIFICATE, KEY_FORMAT
 from .faces_figures import FaceEvaluation, Measured, Pair, calibrations, figures
 from .faces_labels import Agreement, LabelDistance, agreements, label_distances, read_labels
@@ -111,6 +112,7 @@ def evaluate_faces(
     key: Path,
     *,
     labels: Path | None = None,
+    networks: Networks = OURS,
     keep_originals: bool = False,
     workers: int = 2,
     progress: Progress = lambda stage, done, of: None,
@@ -122,10 +124,11 @@ def evaluate_faces(
     photos : the folder that the release was made from
     release, key : what ``omokage faces`` wrote
     labels : CSV with a column image and columns of −1 and 1: true labels for |AV − gAV| instead of predicted ones
+    networks : the generator and encoder that were given when the release was made, if any were
     keep_originals : keep eight originals, to be shown beside what became of them; for the owner's eyes alone
     """
     link = link_faces(release, key)
-    way = Way.of(link.certificate.method)
+    way = Way.of(link.certificate.method, networks)
     aligned = "photos" in link.certificate.method
     there = {photo.name: photo for photo in list_photos(photos)}
     missing = len({name for name in link.photos if name not in there})

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import models
-from ..errors import InputError, OmokageError
+from ..errors import InputError, MapError, OmokageError
 from ..faces.align import Points
 from ..faces.image import Picture, decoded
 from ..faces.portrait import Portrait
 from ..gallery.survey import Found, spread
-from ..maps.faces import face_map
+from ..maps.faces import OURS, Networks, face_map
 from ..maps.mesh import mesh_points
 from ..maps.morph import ground
 from .faces_figures import Measured
@@ -41,12 +41,17 @@ class Way:
     size: int
     texture: float
     steps: int = 0
+    networks: Networks = OURS
+    same: bool = True  # whether these networks are those of the release
 
     @classmethod
-    def of(cls, method: dict[str, Any]) -> Way:
+    def of(cls, method: dict[str, Any], networks: Networks = OURS) -> Way:
         try:
             name, size = str(method["synthesis map"]).split()[0].lower(), int(str(method["size"]).split()[0])
-            return cls(name, size, float(method.get("texture given back", 0)), int(method.get("steps of inversion", 0)))
+            drawn_by = [method.get(f"SHA-256 of the {part} given") for part in ("generator", "encoder")]
+            same = drawn_by == [networks.digests.get(part) for part in ("generator", "encoder")]
+            texture, steps = float(method.get("texture given back", 0)), int(method.get("steps of inversion", 0))
+            return cls(name, size, texture, steps, networks, same)
         except (KeyError, ValueError, IndexError, TypeError):
             raise InputError("the certificate does not say how its faces were made: is it one of omokage faces?") from None
 
@@ -57,7 +62,9 @@ class Way:
 
     def synthesis_map(self, shapes: Sequence[Points] = ()) -> Any:
         """The synthesis map, fitted to these shapes if any; MapError if this installation has none of that name."""
-        made = face_map(self.synthesis, self.size, self.texture, self.steps)
+        if not self.same:
+            raise MapError("the release was made with other networks; give them by --generator and --encoder")
+        made = face_map(self.synthesis, self.size, self.texture, self.steps, self.networks)
         return made.fit(shapes) if shapes else made
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..maps.faces import CODED, face_map, group_map
+from ..maps.faces import CODED, OURS, Networks, face_map, group_map
 from .survey import Found, spread
 
 Progress = Callable[[str, int, int], None]
@@ -24,10 +24,12 @@ class Code:
     name: str
     size: int
     steps: int = 0
+    networks: Networks = OURS
 
     @property
     def folder(self) -> str:
-        return f"{self.name}-{self.size}-{self.steps}"
+        own = "".join(f"-{digest[:12]}" for digest in self.networks.digests.values())
+        return f"{self.name}-{self.size}-{self.steps}{own}"
 
 
 def kept_codes(found: list[Found], code: Code, work: Path, workers: int, progress: Progress) -> list[Path]:
@@ -48,8 +50,8 @@ def kept_codes(found: list[Found], code: Code, work: Path, workers: int, progres
 @lru_cache(maxsize=2)
 def _map(code: Code) -> Any:
     if code.name in CODED:
-        return face_map(code.name, code.size, steps=code.steps).fit([])
-    return group_map(code.name)
+        return face_map(code.name, code.size, steps=code.steps, networks=code.networks).fit([])
+    return group_map(code.name, code.networks)
 
 
 def _code_one(record: Path, number: int, code: Code, target: Path) -> None:

@@ -89,9 +89,9 @@ def drawn_faces(number: int, progress: Progress) -> Path:
     missing = [i for i in range(number) if not (place / f"{i:04d}.png").exists()]
     if not missing:
         return place
-    from ..models.mobilestylegan import Generator
+    from ..models.generator import load_generator
 
-    generator = Generator.load(models.get("mobilestylegan"))
+    generator = load_generator()
     done = number - len(missing)
     progress("drawing people who do not exist", done, number)
     for i in missing:

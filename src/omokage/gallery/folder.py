@@ -26,7 +26,7 @@ from ..faces.image import Picture, encode_picture
 from ..grouping import parse_grouper
 from ..grouping.matrix import Labels, check_k, seed_from
 from ..grouping.persons import person_codes, person_weights
-from ..maps.faces import CODED, GROUP_MAPS, face_map
+from ..maps.faces import CODED, GROUP_MAPS, OURS, Networks, face_map
 from ..maps.mesh import mesh_points
 from ..release import CERTIFICATE, Key, key_content, publish, require_places, require_promise, write_certificate
 from ..unify import Mean
@@ -47,7 +47,7 @@ class FaceSettings:
     in. synthesis_map : {"morph", "latent", "direct"}, the space to average in. size : side of the pictures. texture : how
     much fine contrast is given back (morph), 0 … 1. grouping : the grouper. format : of the written pictures. every_face :
     all faces of a photo, not only the largest. aligned : the photos are aligned square crops already. steps : steps of
-    inversion after the encoder's guess (latent).
+    inversion after the encoder's guess (latent). networks : one's own generator, encoder, attribute network.
     """
 
     k: int
@@ -60,6 +60,7 @@ class FaceSettings:
     every_face: bool = False
     aligned: bool = False
     steps: int = 0
+    networks: Networks = OURS
 
     def __post_init__(self) -> None:
         check_k(self.k)
@@ -69,7 +70,7 @@ class FaceSettings:
             raise InputError(f"the size must be a multiple of 32 from 64 to 1024, but it is {self.size}")
         if self.format not in ("png", "jpg", "webp"):
             raise InputError(f"pictures are written as png, jpg or webp, not as {self.format!r}")
-        face_map(self.synthesis_map, self.size, self.texture, self.steps)
+        face_map(self.synthesis_map, self.size, self.texture, self.steps, self.networks)
         parse_grouper(self.grouping, self.k)
 
     @property
@@ -164,7 +165,7 @@ def group_features(
         return np.column_stack([seen[:, :-3], POSE_WEIGHT * seen[:, -3]])
     steps = settings.steps if settings.group_map == "latent" else 0
     size = settings.size if settings.group_map == "latent" else 0
-    kept = kept_codes(found, Code(settings.group_map, size, steps), work, workers, progress)
+    kept = kept_codes(found, Code(settings.group_map, size, steps, settings.networks), work, workers, progress)
     return load_codes(kept).astype(np.float64)
 
 
@@ -187,7 +188,7 @@ def unified(
     reference = _reference(found, settings, work)
     coded: list[Path | None] = [None] * len(found)
     if settings.synthesis_map in CODED:
-        code = Code(settings.synthesis_map, settings.size, settings.steps)
+        code = Code(settings.synthesis_map, settings.size, settings.steps, settings.networks)
         coded = list(kept_codes(found, code, work, workers, progress))
     place = work / "pictures"
     place.mkdir(exist_ok=True, mode=0o700)
@@ -198,6 +199,7 @@ def unified(
         shares = np.full(len(rows), 1 / len(rows)) if weights is None else weights / weights.sum()
         inside = [_Member(found[i].record, found[i].number, float(w), coded[i]) for i, w in zip(rows, shares, strict=True)]
         how = [settings.synthesis_map, settings.size, settings.texture, settings.steps, settings.format]
+        how += settings.networks.digests.values()
         name = hashlib.sha256(json.dumps([[m.record.name, m.number, m.share] for m in inside] + how).encode()).hexdigest()
         pictures.append(place / f"{name}.{settings.format}")
         if not pictures[-1].exists():
@@ -227,7 +229,7 @@ def _reference(found: list[Found], settings: FaceSettings, work: Path) -> Path |
 
 @lru_cache(maxsize=1)
 def _fitted(settings: FaceSettings, reference: Path | None) -> Any:
-    made = face_map(settings.synthesis_map, settings.size, settings.texture, settings.steps)
+    made = face_map(settings.synthesis_map, settings.size, settings.texture, settings.steps, settings.networks)
     return made.fit([] if reference is None else [np.load(reference, allow_pickle=False)])
 
 
@@ -312,6 +314,7 @@ def _method(settings: FaceSettings, seed: int) -> dict[str, Any]:
         method["texture given back"] = settings.texture
     if "latent" in (settings.group_map, settings.synthesis_map):
         method["steps of inversion"] = settings.steps
+    method |= {f"SHA-256 of the {name} given": digest for name, digest in settings.networks.digests.items()}
     return method
 
 

@@ -26,7 +26,8 @@ class Mondrian(ClusterMixin, BaseEstimator):
     k : int
         Least number of rows in a group.
     search_dims : int or None
-        How many dimensions, drawn at random for every set, are compared (N_s in the paper); None compares all.
+        How many dimensions, drawn at random for every set, are compared (N_s in the paper); None, and more than there
+        are, compare all.
     spread : {"range", "variance"}
         What "spread the most" means. The paper's is the range; variance gives a lower loss.
     standardize : bool
@@ -70,9 +71,9 @@ class Mondrian(ClusterMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Mondrian:
         """Group the rows of ``X``; the groups are in ``labels_``."""
         x = as_matrix(X, self.k)
-        search = x.shape[1] if self.search_dims is None else self.search_dims
-        if not 1 <= search <= x.shape[1]:
-            raise InputError(f"search_dims must be from 1 to the {x.shape[1]} columns there are, but it is {search}")
+        search = x.shape[1] if self.search_dims is None else min(self.search_dims, x.shape[1])
+        if search < 1:
+            raise InputError(f"search_dims must be at least 1, but it is {search}")
         for name, value, known in (
             ("spread", self.spread, ("range", "variance")),
             ("cut", self.cut, ("half", "multiple")),

@@ -5,8 +5,8 @@ of low rank from four descriptions of a portrait to the styles of three groups o
 generator itself drew (``encoder_training``), so no photo of a person is in it.
 
     recognizer (512) ──┐
-    68 landmarks ──────┤                                      ┌──▶ layers 0–6    pose, shape
-    parts, 16² ────────┼──▶ whitened ──▶ rank r ──▶ 3 × 512 ──┼──▶ layers 7–12   features
+    68 landmarks ──────┤                                      ┌──▶ layers 0–6    pose, form
+    parts, 16² ────────┼──▶ whitened ──▶ rank r ──▶ 3 × 512 ──┼──▶ layers 7–12   features       (MobileStyleGAN's 23)
     pixels, 32² ───────┘                                      └──▶ layers 13–22  colours, light
 
 The background is left out: whatever it shows, the generator puts its own behind the face.
@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from ..errors import ModelError
 from ..faces.portrait import PARTS, Portrait
 
-GROUPS = (7, 6, 10)  # layers of W+: the maps of 4 to 16 px, of 32 and 64 px, of 128 px and more
+PARTS_OF_W = 3  # groups of layers that are told apart: coarse, middle, fine
 WEIGHTS = Path(__file__).parent / "weights" / "encoder.safetensors"
 PIXELS, MASKS = 32, 16  # sides of the small pictures that are looked at
 BLOCKS = {"recognition": 512, "landmarks": 136, "pixels": PIXELS * PIXELS * 3, "parts": MASKS * MASKS * len(PARTS)}
@@ -55,46 +55,56 @@ def describe(portrait: Portrait, recognizer: Embeds) -> NDArray[np.float32]:
     return np.concatenate(seen, dtype=np.float32)
 
 
-def widen(styles: Tensor) -> Tensor:
-    """Styles of the three groups (b, 3, s) → W+ (b, 23, s)."""
-    return torch.repeat_interleave(styles, torch.tensor(GROUPS), 1)
+def widen(styles: Tensor, groups: Tensor) -> Tensor:
+    """Styles of the three groups of layers (b, 3, s) → W+ (b, layers, s)."""
+    return torch.repeat_interleave(styles, groups, 1)
 
 
 class Encoder(nn.Module):
-    """Descriptions (b, 5256) → W+ (b, 23, 512).
+    """Descriptions (b, 5256) → W+ (b, layers, 512).
 
-    Besides its own weights the file holds what decoding needs to know about the generator: ``norm``, how far the styles of
-    single faces lie from the mean style, and ``head``, inversion's linear look at the generator's map of 64 px.
+    Besides its own weights the file holds what decoding needs to know about the generator: ``groups``, how many layers are
+    coarse, middle and fine; ``norm``, how far the styles of single faces lie from the mean style in each; and ``head``,
+    inversion's linear look at the generator's map of 64 px.
     """
 
     shift: Tensor  # (f,) mean of the descriptions
+    groups: Tensor  # (3,) layers of each
     norm: Tensor  # (3,) typical distance of a face's styles from w_mean, by group
     head: Tensor  # (12, channels + 1)
 
-    def __init__(self, features: int = sum(BLOCKS.values()), rank: int = 256, style: int = 512) -> None:
+    def __init__(
+        self,
+        features: int = sum(BLOCKS.values()),
+        rank: int = 256,
+        style: int = 512,
+        groups: tuple[int, ...] = (7, 6, 10),
+    ) -> None:
         super().__init__()
         self.register_buffer("shift", torch.zeros(features))
         self.into = nn.Linear(features, rank, bias=False)
-        self.out = nn.Linear(rank, len(GROUPS) * style)
-        self.register_buffer("norm", torch.ones(len(GROUPS)))
+        self.out = nn.Linear(rank, PARTS_OF_W * style)
+        self.register_buffer("groups", torch.tensor(groups))
+        self.register_buffer("norm", torch.ones(PARTS_OF_W))
         self.register_buffer("head", torch.zeros(12, 1))
         self.eval().requires_grad_(False)
 
     def forward(self, description: Tensor) -> Tensor:
         styles: Tensor = self.out(self.into(description - self.shift))
-        return widen(styles.view(len(description), len(GROUPS), -1))
+        return widen(styles.view(len(description), PARTS_OF_W, -1), self.groups)
 
     def save(self, path: Path) -> None:
         """To a safetensors file, in half precision."""
-        save_file({name: value.half().contiguous() for name, value in self.state_dict().items()}, path)
+        state = {name: value.half() if value.is_floating_point() else value for name, value in self.state_dict().items()}
+        save_file({name: value.contiguous() for name, value in state.items()}, path)
 
     @classmethod
     def load(cls, path: Path = WEIGHTS) -> Encoder:
         """From a file that :meth:`save` wrote; the default is the one that ships."""
         try:
-            state = {name: value.float() for name, value in load_file(path).items()}
+            state = {name: value.float() if value.is_floating_point() else value for name, value in load_file(path).items()}
             features, rank = state["into.weight"].shape[::-1]
-            encoder = cls(features, rank, state["out.weight"].shape[0] // len(GROUPS))
+            encoder = cls(features, rank, state["out.weight"].shape[0] // PARTS_OF_W)
             encoder.head = torch.zeros_like(state["head"])
             encoder.load_state_dict(state)
         except (OSError, SafetensorError, RuntimeError, KeyError, ValueError) as error:

@@ -18,39 +18,30 @@ import cv2
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn import functional as F
 
 from ..faces.align import ffhq_alignment
 from ..faces.find import Finder, five_points
 from ..faces.parse import Parser
 from ..faces.portrait import Portrait
 from ..faces.recognize import ArcFace
-from ..models.mobilestylegan import Generator
-from .encoder import GROUPS, describe
+from ..models.generator import FaceGenerator
+from .encoder import describe
 
 SHARD = 32  # samples a file
 SIDE = 256
 LOOKS = 2  # portraits of each sample
 
 
-def draw_styles(generator: Generator, seed: int, number: int) -> NDArray[np.float32]:
-    """The three styles of a sample, (3, 512): truncation between 0.5 and 1, half of them mixed from two people."""
+def draw_styles(generator: FaceGenerator, seed: int, number: int) -> NDArray[np.float32]:
+    """Styles of a sample's coarse, middle and fine layers, (3, 512): truncation 0.5 to 1, half of them mixed from two people."""
     random = np.random.default_rng((seed, number))
-    z = torch.from_numpy(random.standard_normal((2, generator.w_mean.numel())).astype(np.float32))
+    z = torch.from_numpy(random.standard_normal((2, generator.inputs)).astype(np.float32))
     truncation = torch.from_numpy(random.uniform(0.5, 1.0, (2, 1)).astype(np.float32))
     with torch.no_grad():
         one, other = torch.lerp(generator.w_mean, generator.mapping(z), truncation).numpy()
     cut = int(random.integers(1, 3)) if random.random() < 0.5 else 3
     styles: NDArray[np.float32] = np.stack([one] * cut + [other] * (3 - cut))
     return styles
-
-
-@torch.inference_mode()
-def picture(generator: Generator, styles: NDArray[np.float32], side: int = SIDE) -> NDArray[np.uint8]:
-    """The face of W+ (23, 512) as RGB (side, side, 3)."""
-    image = F.adaptive_avg_pool2d(generator(torch.from_numpy(styles)[None]).clamp_(-1, 1), side)[0]
-    pixels: NDArray[np.uint8] = image.add_(1).mul_(127.5).round_().permute(1, 2, 0).to(torch.uint8).numpy()
-    return pixels
 
 
 def as_photo(clean: NDArray[np.uint8], random: np.random.Generator) -> NDArray[np.uint8]:
@@ -76,7 +67,7 @@ class Sampler:
 
     Parameters
     ----------
-    generator : Generator
+    generator : FaceGenerator
         What draws.
     folder : Path
         Where the files are kept; those that are there are not made again.
@@ -84,7 +75,7 @@ class Sampler:
         Samples of two seeds are independent.
     """
 
-    def __init__(self, generator: Generator, folder: Path, seed: int) -> None:
+    def __init__(self, generator: FaceGenerator, folder: Path, seed: int) -> None:
         self.generator = generator
         self.folder = folder
         self.seed = seed
@@ -117,7 +108,7 @@ class Sampler:
         styles, descriptions = [], []
         for i in range(number * SHARD, (number + 1) * SHARD):
             drawn = draw_styles(self.generator, self.seed, i)
-            clean = picture(self.generator, np.repeat(drawn, GROUPS, 0))
+            clean = self.generator.picture(torch.from_numpy(np.repeat(drawn, self.generator.groups, 0))[None], SIDE)
             looks = self._looks(clean, np.random.default_rng((self.seed, i, 1)))
             if looks:
                 styles.append(drawn)

@@ -7,6 +7,7 @@ seen. The whole table of coefficients would be 5,256 × 1,536; the directions in
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,10 +18,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .. import models
 from ..errors import InputError
-from ..models.mobilestylegan import Generator
-from .encoder import BLOCKS, GROUPS, Encoder, widen
+from ..models.generator import PUBLISHED, FaceGenerator, load_generator
+from .encoder import BLOCKS, PARTS_OF_W, Encoder, widen
 from .encoder_samples import LOOKS, SHARD, Sampler, draw_styles
 from .inversion import fit_head
 
@@ -47,18 +47,21 @@ def train_encoder(
     out: Path,
     samples: int = 4096,
     seed: int = 7,
-    generator: str = "mobilestylegan",
+    generator: str | Path = PUBLISHED,
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> Learned:
-    """Make the encoder and its card in the folder ``out``. Samples are kept in ``cache`` (``out/samples``), for resuming."""
+    """Make the encoder and its card in the folder ``out``, for the zoo's generator or for a StyleGAN2 in a file.
+
+    Samples are kept in ``cache`` (``out/samples``), for resuming.
+    """
     if samples < 2 * SHARD:
         raise InputError(f"samples={samples}: at least {2 * SHARD} are needed")
-    if generator != "mobilestylegan":
-        raise InputError(f"there is no generator {generator!r} to train an encoder for: there is mobilestylegan")
     began = time.monotonic()
-    net = Generator.load(models.get(generator))
-    sampler = Sampler(net, cache or out / "samples", seed)
+    net = load_generator(generator)
+    if net.size < 4 * EXIT:
+        raise InputError(f"the generator draws {net.size} pixels, and an encoder needs at least {4 * EXIT}")
+    sampler = Sampler(net, cache or out / f"samples{_mark(generator)}", seed)
     shards = -(-samples // SHARD)
     found = []
     for number in range(shards):
@@ -72,19 +75,25 @@ def train_encoder(
     )
     if progress:
         progress("regression", 1, 2)
+    learned.encoder.groups = torch.tensor(net.groups)
     learned.encoder.head = head_for(net, seed)
     out.mkdir(parents=True, exist_ok=True)
     learned.encoder.save(out / "encoder.safetensors")
     if progress:
         progress("regression", 2, 2)
-    (out / "encoder.md").write_text(card(learned, seed, time.monotonic() - began), encoding="utf-8")
+    (out / "encoder.md").write_text(card(learned, seed, time.monotonic() - began, str(generator)), encoding="utf-8")
     return learned
 
 
-def head_for(generator: Generator, seed: int) -> torch.Tensor:
+def _mark(generator: str | Path) -> str:
+    """Samples of another generator's lie in another folder."""
+    return "" if str(generator) == PUBLISHED else f"-{hashlib.sha256(Path(generator).read_bytes()).hexdigest()[:12]}"
+
+
+def head_for(generator: FaceGenerator, seed: int) -> torch.Tensor:
     """The linear look for inversion, fitted on faces that are no samples of this seed."""
     styles = (torch.from_numpy(draw_styles(generator, seed + 1, i))[None] for i in range(HEAD_FACES))
-    return fit_head(generator, [widen(w) for w in styles], EXIT)
+    return fit_head(generator, [widen(w, torch.tensor(generator.groups)) for w in styles], EXIT)
 
 
 def learn(
@@ -101,7 +110,7 @@ def learn(
     seen = descriptions[unseen, 0].astype(np.float32)
     truth = styles[unseen].astype(np.float64)
     strengths, explained = [], []
-    for group in range(len(GROUPS)):
+    for group in range(PARTS_OF_W):
         scores = [_explained(ridge.predict(seen, strength, group), truth[:, group]) for strength in STRENGTHS]
         strengths.append(STRENGTHS[int(np.argmax(scores))])
         explained.append(max(scores))
@@ -172,11 +181,17 @@ def _explained(guess: NDArray[Any], truth: NDArray[Any]) -> float:
     return float(1 - np.square(guess - truth).sum() / np.square(truth - truth.mean(0)).sum())
 
 
-def card(learned: Learned, seed: int, seconds: float) -> str:
+def card(learned: Learned, seed: int, seconds: float, generator: str = PUBLISHED) -> str:
     """What the weights are, how they were made and what they are not good for."""
     explained = ", ".join(f"{share:.0%}" for share in learned.explained)
     strengths = ", ".join(map(str, learned.strengths))
-    return f"""# Encoder I → W+ for MobileStyleGAN
+    whose, licence = f"the StyleGAN2 of {Path(generator).name}", "that of the generator it was made from"
+    limits = "those of the generator; ArcFace, needed to run it, is for non-commercial research"
+    if generator == PUBLISHED:
+        whose, licence = "MobileStyleGAN", "Apache-2.0 like Omokage; derived from MobileStyleGAN (Apache-2.0), trained on FFHQ"
+        limits = "FFHQ's terms exclude commercial use of its photos; ArcFace, needed to run it, is for non-commercial research"
+    again = f"--generator {Path(generator).name} --samples {learned.samples} --seed {seed} -o encoder/"
+    return f"""# Encoder I → W+ for {whose}
 
 | | |
 |---|---|
@@ -185,9 +200,9 @@ def card(learned: Learned, seed: int, seconds: float) -> str:
 | ridge | strength {strengths} for the coarse, middle and fine layers, chosen on a tenth of the samples |
 | variance of w explained | {explained} (coarse, middle, fine), on that tenth |
 | time | {seconds / 60:.0f} minutes in the last run, samples that were there before not counted |
-| made again by | `omokage faces train-encoder --generator mobilestylegan --samples {learned.samples} --seed {seed} -o encoder/` |
-| licence | Apache-2.0 like Omokage; derived from MobileStyleGAN (Apache-2.0), which was trained on FFHQ |
-| limits | FFHQ's terms exclude commercial use of its photos; ArcFace, needed to run it, is for non-commercial research |
+| made again by | `omokage faces train-encoder {again}` |
+| licence | {licence} |
+| limits | {limits} |
 
 It carries pose, expression, rough age, sex, hair and colours; identity only in part. Hats, hands and rare glasses are lost.
 """

@@ -26,10 +26,9 @@ from ..faces.align import Points
 from ..faces.image import Picture
 from ..faces.portrait import Portrait
 from ..faces.recognize import ArcFace
-from ..models.mobilestylegan import Generator
+from ..models.generator import FaceGenerator, load_generator
 from ..models.vgg import VGG
-from .encoder import GROUPS, Embeds, Encoder, describe, shipped
-from .encoder_samples import picture
+from .encoder import Embeds, Encoder, describe, shipped
 from .inversion import Inversion, State
 
 _MOST = 3.0  # a deviation is never lengthened more: what is left of it by then is chance rather than the group
@@ -41,7 +40,7 @@ class Latent:
     Parameters
     ----------
     size : int
-        Side of the pictures, a divisor of the generator's 1024.
+        Side of the pictures, a divisor of what the generator draws (1024).
     steps : int
         Steps of inversion after the encoder's guess; each takes about as long as drawing a face.
     spread : float
@@ -49,7 +48,7 @@ class Latent:
     centre : vector, optional
         Where deviations are measured from; give the mean of all vectors of a release. None is the generator's mean style.
     generator, encoder : optional
-        Others than the zoo's MobileStyleGAN and the encoder that ships.
+        Others than the zoo's MobileStyleGAN and the encoder that ships; an encoder belongs to its generator.
     """
 
     def __init__(
@@ -58,13 +57,16 @@ class Latent:
         steps: int = 0,
         spread: float = 0.85,
         centre: NDArray[np.float32] | None = None,
-        generator: Generator | None = None,
+        generator: FaceGenerator | None = None,
         encoder: Encoder | None = None,
     ) -> None:
         if not 0 <= spread <= 1 or steps < 0:
             raise MapError(f"spread={spread}, steps={steps}: the spread has to lie between 0 and 1, steps be 0 or more")
-        if size < 1 or 1024 % size:
-            raise MapError(f"size={size}: LATENT draws 1024 pixels, so the size has to divide 1024")
+        drawn = 1024 if generator is None else generator.size
+        if size < 1 or drawn % size:
+            raise MapError(f"size={size}: LATENT draws {drawn} pixels, so the size has to divide {drawn}")
+        if generator is not None and encoder is not None and tuple(encoder.groups.tolist()) != generator.groups:
+            raise MapError("the encoder was made for another generator: train one for this")
         self.size = size
         self.steps = steps
         self.spread = spread
@@ -77,8 +79,8 @@ class Latent:
         return self
 
     @cached_property
-    def _generator(self) -> Generator:
-        return self.generator or Generator.load(models.get("mobilestylegan"))
+    def _generator(self) -> FaceGenerator:
+        return self.generator or load_generator()
 
     @cached_property
     def _encoder(self) -> Encoder:
@@ -93,12 +95,12 @@ class Latent:
         return Inversion(self._generator, VGG.load(models.get("vgg")), self._encoder.head)
 
     def encode(self, portrait: Portrait) -> NDArray[np.float32]:
-        """W+ of a portrait as one vector of 23 · 512 numbers."""
+        """W+ of a portrait as one vector, of 23 · 512 numbers for the published generator."""
         found: NDArray[np.float32] = self.encode_all([portrait])[0]
         return found
 
     def encode_all(self, portraits: Sequence[Portrait]) -> NDArray[np.float32]:
-        """W+ of several portraits, (n, 23 · 512); with ``steps``, inverted as one batch."""
+        """W+ of several portraits, (n, layers · style); with ``steps``, inverted as one batch."""
         seen = np.stack([describe(portrait, self._recognizer) for portrait in portraits])
         with torch.no_grad():
             w = self._encoder(torch.from_numpy(seen))
@@ -108,17 +110,18 @@ class Latent:
 
     def decode(self, vector: NDArray[Any]) -> Picture:
         """The face of a vector, drawn whole: the background is the generator's own."""
-        layers, style = self._generator.synthesis.styles
+        layers, style = self._generator.styles
         if vector.shape != (layers * style,):
             raise MapError(f"LATENT cannot decode a vector of {vector.size} numbers: it needs {layers} × {style}")
-        return picture(self._generator, self.widened(vector).reshape(layers, style), self.size)
+        return self._generator.picture(torch.from_numpy(self.widened(vector).reshape(1, layers, style)), self.size)
 
     def widened(self, vector: NDArray[Any]) -> NDArray[np.float32]:
         """The vector with the spread given back: a function of this vector alone."""
-        layers, style = self._generator.synthesis.styles
+        layers, style = self._generator.styles
         centre = self._generator.w_mean.numpy() if self.centre is None else self.centre.reshape(layers, style)
         apart = vector.reshape(layers, style).astype(np.float32) - centre
-        for group, typical in zip(np.split(apart, np.cumsum(GROUPS)[:-1]), self._encoder.norm.tolist(), strict=True):
+        ends = np.cumsum(self._generator.groups)[:-1]
+        for group, typical in zip(np.split(apart, ends), self._encoder.norm.tolist(), strict=True):
             group *= lengthening(float(np.linalg.norm(group, axis=1).mean()), typical, self.spread)
         return np.asarray(apart + centre, np.float32).ravel()
 

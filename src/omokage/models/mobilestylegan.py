@@ -26,15 +26,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import InputError
+from .generator import FaceGenerator
 from .mobilestylegan_ir import CHANNELS, SLOPE, STYLE, from_openvino
 
 __all__ = ["Generator", "Mapping", "Synthesis", "from_openvino"]
@@ -42,21 +41,11 @@ __all__ = ["Generator", "Mapping", "Synthesis", "from_openvino"]
 STRIP_BYTES = 4 << 20  # of a strip of a block's output
 
 
-class Generator(nn.Module):
-    """z → w → image; its weights are frozen, gradients reach w."""
-
-    w_mean: Tensor  # (512,) the mean style, that of an average face
-    w_std: Tensor  # (512,) the deviation of each dimension
-    w_norm: Tensor  # () the mean distance of a style from w_mean
+class Generator(FaceGenerator):
+    """MobileStyleGAN. A W+ has a style for the first convolution, for up, conv1 and conv2 of each block, and for to_img."""
 
     def __init__(self, style: int = STYLE, channels: tuple[int, ...] = CHANNELS) -> None:
-        super().__init__()
-        self.mapping = Mapping(style)
-        self.synthesis = Synthesis(style, channels)
-        self.register_buffer("w_mean", torch.zeros(style))
-        self.register_buffer("w_std", torch.ones(style))
-        self.register_buffer("w_norm", torch.tensor(math.sqrt(style)))
-        self.eval().requires_grad_(False)
+        super().__init__(Mapping(style), Synthesis(style, channels), style, style)
 
     @classmethod
     def load(cls, path: str | Path) -> Generator:
@@ -71,45 +60,12 @@ class Generator(nn.Module):
             ) from error
         return generator.eval().requires_grad_(False)
 
-    def forward(self, w: Tensor, exit: int | None = None) -> Tensor:
-        """The image of a style, in about [−1, 1], or the features of an earlier resolution.
-
-        Parameters
-        ----------
-        w : Tensor
-            W (b, 512), or W+ (b, 23, 512): a style for the first convolution, for up, conv1 and conv2 of each block, for to_img.
-        exit : int, optional
-            8, 16, …, 512: stop at the map of that size and return it, (b, channels, exit, exit), after its activation. There is
-            no head but the last, so this is not an image; it costs a fraction and steers an inversion's first steps.
-
-        Returns
-        -------
-        Tensor
-            (b, 3, 1024, 1024), RGB.
-        """
-        return self.synthesis(w, exit)
-
-    @torch.no_grad()
-    def sample_w(self, n: int, seed: int, truncation: float = 0.7) -> Tensor:
-        """Styles of n random faces (n, 512), drawn toward the mean: truncation 1 leaves them, 0 gives the mean."""
-        if n < 1 or not 0 <= truncation <= 1:
-            raise InputError(f"n={n}, truncation={truncation}: n has to be 1 or more, truncation between 0 and 1")
-        z = np.random.default_rng(seed).standard_normal((n, self.w_mean.numel()))
-        return torch.lerp(self.w_mean, self.mapping(torch.from_numpy(z.astype(np.float32))), truncation)
-
-    def sample(self, n: int, seed: int, truncation: float = 0.7, size: int = 256, batch: int = 8) -> Iterator[NDArray[np.uint8]]:
-        """Pictures of n random faces in batches, (≤ batch, size, size, 3), RGB; ``size`` is a power of two up to 1024."""
-        if not 1 <= size <= self.synthesis.size or self.synthesis.size % size or batch < 1:
-            raise InputError(f"size={size}, batch={batch}: the size has to divide {self.synthesis.size}, the batch be 1 or more")
-        w = self.sample_w(n, seed, truncation)
-        return (np.concatenate([self._picture(one, size) for one in torch.split(some, 1)]) for some in torch.split(w, batch))
-
-    @torch.inference_mode()
-    def _picture(self, w: Tensor, size: int) -> NDArray[np.uint8]:
-        """One at a time: the strips of one image fill the cache."""
-        image = F.avg_pool2d(self(w).clamp_(-1, 1), self.synthesis.size // size)
-        pixels: NDArray[np.uint8] = image.add_(1).mul_(127.5).round_().permute(0, 2, 3, 1).to(torch.uint8).numpy()
-        return pixels
+    @property
+    def groups(self) -> tuple[int, int, int]:
+        """The first convolution is at 4 px; a block of three styles doubles the size."""
+        layers = self.styles[0]
+        coarse, middle = min(1 + 3 * 2, layers), min(1 + 3 * 4, layers)
+        return coarse, middle - coarse, layers - middle
 
 
 class Mapping(nn.Sequential):

@@ -15,16 +15,15 @@ is the constant one of the file, so an image is a function of w alone. ``checkpo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import InputError
+from .generator import FaceGenerator
 
 __all__ = ["StyleGAN2"]
 
@@ -35,8 +34,8 @@ RATE = 0.01  # the mapping learns a hundred times slower, so its stored weights 
 _SURVEY = 2048  # styles that w_std and w_norm, and w_mean where the file has none, are estimated from
 
 
-class StyleGAN2(nn.Module):
-    """z → w → image; its weights are frozen, gradients reach w.
+class StyleGAN2(FaceGenerator):
+    """The papers' generator: W+ has a row for each convolution, and the last for the last layer to RGB.
 
     Parameters
     ----------
@@ -50,10 +49,6 @@ class StyleGAN2(nn.Module):
         What bounds the maps, in networks that were trained in half precision.
     """
 
-    w_mean: Tensor  # (style,) the mean style, that of an average face
-    w_std: Tensor  # (style,) the deviation of each dimension
-    w_norm: Tensor  # () the mean distance of a style from w_mean
-
     def __init__(
         self,
         channels: Sequence[int] = CHANNELS,
@@ -61,13 +56,7 @@ class StyleGAN2(nn.Module):
         widths: Sequence[int] = (STYLE,) * 9,
         clamp: float | None = None,
     ) -> None:
-        super().__init__()
-        self.mapping = MappingNetwork(widths)
-        self.synthesis = Synthesis(channels, style, clamp)
-        self.register_buffer("w_mean", torch.zeros(style))
-        self.register_buffer("w_std", torch.ones(style))
-        self.register_buffer("w_norm", torch.tensor(math.sqrt(style)))
-        self.eval().requires_grad_(False)
+        super().__init__(MappingNetwork(widths), Synthesis(channels, style, clamp), style, widths[0])
 
     @classmethod
     def from_weights(cls, weights: Mapping[str, Tensor], clamp: float | None = None) -> StyleGAN2:
@@ -93,53 +82,11 @@ class StyleGAN2(nn.Module):
         return generator.eval().requires_grad_(False)
 
     @property
-    def layers(self) -> int:
-        """Rows of a W+."""
-        return self.synthesis.styles[0]
-
-    @property
-    def size(self) -> int:
-        """Pixels of a side."""
-        return self.synthesis.size
-
-    def forward(self, w: Tensor, exit: int | None = None) -> Tensor:
-        """The image of a style, in about [−1, 1], or the features of an earlier resolution.
-
-        Parameters
-        ----------
-        w : Tensor
-            W (b, style), or W+ (b, layers, style).
-        exit : int, optional
-            4, 8, 16, …: stop at the map of that size and return it, (b, channels, exit, exit), after its activation.
-
-        Returns
-        -------
-        Tensor
-            (b, 3, size, size), RGB.
-        """
-        features: Tensor = self.synthesis(w, exit)
-        return features
-
-    @torch.no_grad()
-    def sample_w(self, n: int, seed: int, truncation: float = 0.7) -> Tensor:
-        """Styles of n random faces (n, style), drawn toward the mean: truncation 1 leaves them, 0 gives the mean."""
-        if n < 1 or not 0 <= truncation <= 1:
-            raise InputError(f"n={n}, truncation={truncation}: n has to be 1 or more, truncation between 0 and 1")
-        z = np.random.default_rng(seed).standard_normal((n, self.mapping.inputs))
-        return torch.lerp(self.w_mean, self.mapping(torch.from_numpy(z.astype(np.float32))), truncation)
-
-    def sample(self, n: int, seed: int, truncation: float = 0.7, size: int = 256, batch: int = 8) -> Iterator[NDArray[np.uint8]]:
-        """Pictures of n random faces in batches, (≤ batch, size, size, 3), RGB; ``size`` divides the generator's."""
-        if not 1 <= size <= self.size or self.size % size or batch < 1:
-            raise InputError(f"size={size}, batch={batch}: the size has to divide {self.size}, the batch be 1 or more")
-        w = self.sample_w(n, seed, truncation)
-        return (np.concatenate([self._picture(one, size) for one in torch.split(some, 1)]) for some in torch.split(w, batch))
-
-    @torch.inference_mode()
-    def _picture(self, w: Tensor, size: int) -> NDArray[np.uint8]:
-        image = F.avg_pool2d(self(w).clamp_(-1, 1), self.size // size)
-        pixels: NDArray[np.uint8] = image.add_(1).mul_(127.5).round_().permute(0, 2, 3, 1).to(torch.uint8).numpy()
-        return pixels
+    def groups(self) -> tuple[int, int, int]:
+        """A row at 4 px, two more at each double of it."""
+        layers = self.styles[0]
+        coarse, middle = min(5, layers), min(9, layers)
+        return coarse, middle - coarse, layers - middle
 
     @torch.no_grad()
     def _survey(self, mean: Tensor | None) -> None:
@@ -172,7 +119,6 @@ class MappingNetwork(nn.Sequential):
 
     def __init__(self, widths: Sequence[int]) -> None:
         super().__init__(*(Dense(*change, rate=RATE) for change in pairwise(widths)))
-        self.inputs = widths[0]
 
     def forward(self, z: Tensor) -> Tensor:
         """(b, inputs) → (b, style)."""

@@ -94,13 +94,14 @@ class VGG(nn.Module):
         layers = tuple(self.lpips_weights)
         total = one.new_zeros(len(one))
         for (name, a), b in zip(self(one, layers).items(), self(other, layers).values(), strict=True):
-            apart = (_unit(a) - _unit(b)).square().mean((2, 3))  # (b, c): weights and mean over places may change places
+            apart = (directions(a) - directions(b)).square().mean((2, 3))  # (b, c): weights may come after the mean over places
             total = total + apart @ self.lpips_weights[name]
         return total
 
 
-def _unit(x: Tensor) -> Tensor:
-    return x / (x.square().sum(1, keepdim=True).sqrt() + 1e-10)
+def directions(features: Tensor) -> Tensor:
+    """Features (b, c, h, w) of unit length at each place; where there are none, neither they nor their gradient are anything."""
+    return features * (features.square().sum(1, keepdim=True) + 1e-16).rsqrt()
 
 
 def from_flax(files: Mapping[str, Path]) -> dict[str, NDArray[Any]]:
