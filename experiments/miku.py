@@ -1,6 +1,6 @@
 """MIKU's own tables and figures: every pair of a group map and a synthesis map, on CelebA, ours beside the papers'.
 
-    python experiments/miku.py [--quick] [--faces 900] [--ks 2,4,…,128] [--steps 0] [--results FOLDER] [--work FOLDER]
+    python experiments/miku.py [--quick] [--faces 2000] [--pairs direct-direct,…] [--steps 0] [--results FOLDER] [--work FOLDER]
 
 Faces are taken one of each person first, then second photos, so that up to some 900 faces k counts people. Groups are made by
 Mondrian, as in the papers, over all dimensions of the group map. Every released picture is measured before the same calm
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from faces import JUDGES, _keep, _measure, _measure_original, cell, measured, taken
-from miku_figures import draw_fid, draw_grid, draw_swiss_roll, write_markdown
+from miku_figures import draw_fid, draw_grids, draw_labels, draw_parts, draw_swiss_roll, write_markdown
 from numpy.typing import NDArray
 
 from omokage import models
@@ -35,6 +35,8 @@ SYNTHESIS_MAPS = ("direct", "morph", "latent")
 GROUPING = "mondrian:dims=9216"
 
 Pairs = list[tuple[str, str]]
+QUICK: Pairs = [("direct", "direct"), ("attribute", "latent"), ("recognition", "morph")]
+ALONE = 200  # faces that are sent through each map alone
 
 
 @lru_cache(maxsize=1)
@@ -95,7 +97,7 @@ def run(
                       f"{figures['fid_floor']:.1f}), rank-1 {figures['arcface']['rank1']:.4f} / "
                       f"{figures['facenet']['rank1']:.4f}", flush=True)  # fmt: skip
     if any(synthesis == "latent" for _, synthesis in pairs):
-        result["unaveraged"] = unaveraged(work, faces[:200], originals, steps, workers)
+        result["unaveraged"] = unaveraged(work, faces[:ALONE], originals, steps, workers)
     return result
 
 
@@ -118,8 +120,8 @@ def unaveraged(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="24 faces, k = 2 and 4")
-    parser.add_argument("--faces", type=int, default=900)
+    parser.add_argument("--quick", action="store_true", help="12 faces, k = 2 and 4, three pairs")
+    parser.add_argument("--faces", type=int, default=2000)
     parser.add_argument("--ks", default=",".join(map(str, KS)))
     parser.add_argument("--pairs", help="some of them only, as direct-direct,attribute-latent")
     parser.add_argument("--steps", type=int, default=0, help="steps of inversion")
@@ -132,16 +134,20 @@ def main() -> None:
     chosen.results.mkdir(parents=True, exist_ok=True)
     ks = (2, 4) if chosen.quick else tuple(int(k) for k in chosen.ks.split(","))
     pairs = [(group, synthesis) for group in GROUP_MAPS for synthesis in SYNTHESIS_MAPS]
+    if chosen.quick:
+        pairs = QUICK
     if chosen.pairs:
         pairs = [(group, synthesis) for group, synthesis in (each.split("-") for each in chosen.pairs.split(","))]
-    number = 24 if chosen.quick else chosen.faces
+    number = 12 if chosen.quick else chosen.faces
     faces, names, _ = chosen_faces(work, number, chosen.quick, chosen.workers)
     draw_swiss_roll(chosen.results / "miku_swiss_roll.png")
     result = run(work, faces, names, pairs, ks, chosen.steps, chosen.workers)
     (chosen.results / "miku.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     write_markdown(result, chosen.results / "miku.md")
     draw_fid(result, chosen.results / "miku_fid.png")
-    draw_grid(work, faces, result, chosen.results / "miku_grid.jpg")
+    draw_parts(result, chosen.results / "miku_parts.png")
+    draw_labels(result, chosen.results / "miku_labels.png")
+    draw_grids(work, faces, result, chosen.results)
     print(f"written to {chosen.results}")
 
 

@@ -37,7 +37,7 @@ def write_markdown(result: dict[str, Any], path: Path) -> None:
         values = [result["pairs"][f"{group}-{synthesis}-{k}"] for k in ks]
         lines.append(f"| {group}, {synthesis} | " + " | ".join(f"{v['fid_mean_part']:.1f}" for v in values) + " |")
     lines += ["", "## MIKU-2019's table 3: both maps the same", "", head, rule]
-    for name in ("direct", "latent"):
+    for name in [name for name in ("direct", "latent") if (name, name) in _pairs(result)]:
         paper = [PAPER_TABLE_3[name].get(k) for k in ks]
         lines.append(f"| {name}, paper (LFW) | " + " | ".join("" if v is None else f"{v:g}" for v in paper) + " |")
         ours = [result["pairs"][f"{name}-{name}-{k}"]["fid"] for k in ks]
@@ -50,7 +50,7 @@ def write_markdown(result: dict[str, Any], path: Path) -> None:
         shown = " | ".join(f"{v['arcface']['rank1']:.4f} / {v['facenet']['rank1']:.4f}" for v in values)
         lines.append(f"| {group}, {synthesis} | {shown} |")
     if "unaveraged" in result:
-        lines += ["", "Sent through the synthesis map alone, not averaged, of the first 200 faces: "]
+        lines += ["", "Sent through the synthesis map alone, not averaged, so many of the first faces are recognized: "]
         lines[-1] += "; ".join(
             f"{name} {v['arcface']:.3f} / {v['facenet']:.3f}, FID {v['fid']:.1f}" for name, v in result["unaveraged"].items()
         ) + "."  # fmt: skip
@@ -65,60 +65,131 @@ def write_markdown(result: dict[str, Any], path: Path) -> None:
     path.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 
-def draw_fid(result: dict[str, Any], path: Path) -> None:
-    """FID and re-identification over k, a line for each pair."""
+COLOURS = {"direct": "#b5651d", "morph": "#1d6fb5", "latent": "#3a8f4d"}
+MARKS = {"direct": "o", "latent": "s", "attribute": "^", "recognition": "x"}
+
+
+def _figure(width: float, height: float, panels: int) -> tuple[Any, Any]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 4.6), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
-    colours = {"direct": "#b5651d", "morph": "#1d6fb5", "latent": "#3a8f4d"}
-    marks = {"direct": "o", "latent": "s", "attribute": "^", "recognition": "x"}
+    return figure, figure.subplots(1, panels)
+
+
+def _over_k(ax: Any, ks: list[int], title: str) -> None:
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(ks, [str(k) for k in ks])
+    ax.set_xlabel("k")
+    ax.set_title(title, fontsize=9)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def draw_fid(result: dict[str, Any], path: Path) -> None:
+    """FID over k (figure 10 of MIKU-2020) and re-identification, a line for each pair."""
+    figure, (left, right) = _figure(11, 4.6, 2)
     ks = result["ks"]
     for group, synthesis in _pairs(result):
         values = [result["pairs"][f"{group}-{synthesis}-{k}"] for k in ks]
-        style = {"color": colours[synthesis], "marker": marks[group], "linewidth": 1, "label": f"G {group}, S {synthesis}"}
+        style = {"color": COLOURS[synthesis], "marker": MARKS[group], "linewidth": 1, "label": f"G {group}, S {synthesis}"}
         left.plot(ks, [v["fid"] for v in values], **style)
         right.plot(ks, [max(v["arcface"]["rank1"], 1e-4) for v in values], **style)
     left.plot(ks, [v["fid_floor"] for v in values], "--", color="grey", label="floor")
     right.plot(ks, [v["arcface"]["bound"] for v in values], "--", color="grey", label="bound 1/k")
-    left.set_ylabel("FID")
-    right.set_ylabel("rank-1, ArcFace")
     right.set_yscale("log")
-    for ax in (left, right):
-        ax.set_xscale("log", base=2)
-        ax.set_xticks(ks, [str(k) for k in ks])
-        ax.set_xlabel("k")
-        ax.spines[["top", "right"]].set_visible(False)
+    _over_k(left, ks, "FID")
+    _over_k(right, ks, "rank-1 re-identification, ArcFace")
     left.legend(fontsize=6, frameon=False, ncols=2)
     figure.savefig(path, dpi=80)
 
 
-def draw_grid(work: Path, faces: list[Any], result: dict[str, Any], path: Path) -> None:
-    """Six people and what became of each: a row for every pair at k = 8 or the middle k."""
-    import cv2
+def draw_parts(result: dict[str, Any], path: Path) -> None:
+    """The two parts of FID over k, both maps the same (figure 3 of MIKU-2019)."""
+    figure, axes = _figure(8, 3.4, 2)
+    ks = result["ks"]
+    for name in ("direct", "latent"):
+        values = [result["pairs"][f"{name}-{name}-{k}"] for k in ks if f"{name}-{name}-{k}" in result["pairs"]]
+        if len(values) == len(ks):
+            mean = [v["fid_mean_part"] for v in values]
+            axes[0].plot(ks, mean, "o-", color=COLOURS[name], label=name.upper())
+            axes[1].plot(ks, [v["fid"] - m for v, m in zip(values, mean, strict=True)], "o-", color=COLOURS[name])
+    _over_k(axes[0], ks, "the means' part, μ_diff")
+    _over_k(axes[1], ks, "the covariances' part, Σ_diff")
+    axes[0].legend(frameon=False, fontsize=8)
+    figure.savefig(path, dpi=80)
+
+
+def draw_labels(result: dict[str, Any], path: Path) -> None:
+    """|AV − gAV| over k for each group map (figures 7, 8 and 9 of MIKU-2020)."""
+    titles = list(next(iter(result["labels"].values())))
+    figure, axes = _figure(11, 3.4, len(titles))
+    ks, names = result["ks"], sorted({name.rsplit("-", 1)[0] for name in result["labels"]})
+    for ax, title in zip(np.atleast_1d(axes), titles, strict=True):
+        for name in names:
+            ax.plot(ks, [result["labels"][f"{name}-{k}"][title]["distance"] for k in ks], marker=MARKS[name], label=f"G {name}")
+        random = [result["labels"][f"{names[0]}-{k}"][title]["random"] for k in ks]
+        ax.plot(ks, random, "--", color="grey", label="random groups")
+        _over_k(ax, ks, f"|AV − gAV| {title}")
+        ax.set_ylim(bottom=0)
+    np.atleast_1d(axes)[0].legend(frameon=False, fontsize=7)
+    figure.savefig(path, dpi=80)
+
+
+def draw_grids(work: Path, faces: list[Any], result: dict[str, Any], folder: Path) -> None:
+    """``miku_ks.jpg``: two people over k for each pair (figure 4 of MIKU-2019 and 6 of MIKU-2020); ``miku_pairs.jpg``: eight
+    people at k = 8, or the middle k, a row for each pair."""
+    ks = result["ks"]
+    middle = 8 if 8 in ks else ks[len(ks) // 2]
+    chosen = np.linspace(0, len(faces) - 1, 8).astype(int)
+    pairs, made = _pairs(result), {}
+    for group, synthesis in pairs:
+        for k in ks:
+            made[group, synthesis, k] = _became(work, faces, group, synthesis, k, result["steps"])
+    before = [_original(faces[i]) for i in chosen]
+    rows = [np.hstack(before)] + [np.hstack([_small(made[g, s, middle][i]) for i in chosen]) for g, s in pairs]
+    _write(rows, folder / "miku_pairs.jpg")
+    by_map = sorted(pairs, key=lambda pair: ("latent", "morph", "direct").index(pair[1]))
+    rows = [np.hstack([before[i] for i in (1, 5) for _ in by_map])]
+    rows += [np.hstack([_small(made[g, s, k][chosen[i]]) for i in (1, 5) for g, s in by_map]) for k in ks]
+    _write(rows, folder / "miku_ks.jpg")
+
+
+def _became(work: Path, faces: list[Any], group: str, synthesis: str, k: int, steps: int) -> list[Path]:
+    """The picture of every face's group."""
     from miku import GROUPING
 
-    from omokage.faces.image import decoded, encode_picture
     from omokage.gallery.folder import FaceSettings, group_features, grouped, unified
+
+    settings = FaceSettings(k, group, synthesis, grouping=GROUPING, steps=steps)
+    people = np.arange(len(faces))
+    labels = grouped(group_features(faces, settings, work, 1), people, settings, seed=0)
+    pictures = unified(faces, people, labels, settings, work, 1, lambda stage, done, of: None)
+    return [pictures[label] for label in labels]
+
+
+def _original(face: Any) -> Any:
     from omokage.maps.morph import ground
 
-    ks = result["ks"]
-    k = 8 if 8 in ks else ks[len(ks) // 2]
-    people = np.arange(len(faces))
-    side, chosen = 112, np.linspace(0, len(faces) - 1, 8).astype(int)
-    portraits = [faces[i].portrait() for i in chosen]
-    small = [
-        cv2.resize(np.round(p.on(ground(p.size))).astype(np.uint8), (side, side), interpolation=cv2.INTER_AREA) for p in portraits
-    ]
-    rows = [np.hstack(small)]
-    for group, synthesis in _pairs(result):
-        settings = FaceSettings(k, group, synthesis, grouping=GROUPING, steps=result["steps"])
-        labels = grouped(group_features(faces, settings, work, 1), people, settings, seed=0)
-        made = unified(faces, people, labels, settings, work, 1, lambda stage, done, of: None)
-        shown = [decoded(made[labels[i]].read_bytes()) for i in chosen]
-        rows.append(np.hstack([cv2.resize(p, (side, side), interpolation=cv2.INTER_AREA) for p in shown]))
+    portrait = face.portrait()
+    return _shrunk(np.round(portrait.on(ground(portrait.size))).astype(np.uint8))
+
+
+def _small(picture: Path) -> Any:
+    from omokage.faces.image import decoded
+
+    return _shrunk(decoded(picture.read_bytes()))
+
+
+def _shrunk(picture: Any) -> Any:
+    import cv2
+
+    return cv2.resize(picture, (112, 112), interpolation=cv2.INTER_AREA)
+
+
+def _write(rows: list[Any], path: Path) -> None:
+    from omokage.faces.image import encode_picture
+
     path.write_bytes(encode_picture(np.vstack(rows), ".jpg", quality=80))
 
 

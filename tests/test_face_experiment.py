@@ -1,4 +1,4 @@
-"""The quick form of experiments/faces.py and benchmarks/photos.py: they run to the end, and what they say holds together."""
+"""Quick forms of the experiments with faces and of benchmarks/photos.py: they end, and what they say holds together."""
 
 from __future__ import annotations
 
@@ -33,6 +33,24 @@ def test_experiment(judges, tmp_path):
         assert cell["dlib"]["within"] >= cell["dlib"]["others"] - 0.2
     assert {p.name for p in (tmp_path / "r").iterdir()} == {"faces.json", "faces.md", "faces.png", "faces_grid.jpg"}
     assert "| 4 |" in (tmp_path / "r" / "faces.md").read_text()
+
+
+def test_every_pair_of_maps(judges, tmp_path):
+    command = [sys.executable, "experiments/miku.py", "--quick", "--results", tmp_path / "r", "--work", tmp_path / "w"]
+    subprocess.run([*map(str, command), "--workers", "1"], check=True, cwd=ROOT, capture_output=True)
+    result = json.loads((tmp_path / "r" / "miku.json").read_text())
+    assert set(result["pairs"]) == {
+        f"{pair}-{k}" for pair in ("direct-direct", "attribute-latent", "recognition-morph") for k in (2, 4)
+    }
+    for name, cell in result["pairs"].items():
+        assert 1 < cell["pictures"] <= result["faces"] / int(name.rsplit("-", 1)[1])
+        assert cell["arcface"]["rank1"] <= cell["arcface"]["bound"] + 1e-9
+    for k in (2, 4):
+        here = result["labels"][f"attribute-{k}"]["[All]"]
+        assert 0 < here["distance"] < here["one_group"]
+    assert result["unaveraged"]["direct"]["arcface"] > 0.9  # a face that was only cut out is itself
+    files = {"miku.json", "miku.md", "miku_fid.png", "miku_parts.png", "miku_labels.png", "miku_ks.jpg", "miku_pairs.jpg"}
+    assert {p.name for p in (tmp_path / "r").iterdir()} == files | {"miku_swiss_roll.png"}
 
 
 def test_benchmark(celeba):
