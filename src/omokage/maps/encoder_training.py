@@ -115,10 +115,12 @@ def learn(
         strengths.append(STRENGTHS[int(np.argmax(scores))])
         explained.append(max(scores))
     single = [ridge.predict(seen, strength, group) for group, strength in enumerate(strengths)]
-    norm = [float(np.linalg.norm(w - w_mean, axis=-1).mean()) for w in single]
+    guessed = np.stack([np.linalg.norm(w - w_mean, axis=-1).mean() for w in single])
+    drawn = np.linalg.norm(truth - w_mean, axis=-1).mean(0)
+    norm = np.sqrt(guessed * drawn)  # a guess falls short of the truth; half way between them faces looked best and FID was least
     whole = _Ridge(descriptions.astype(np.float32), styles, tuple(blocks))
     encoder = _shortened(whole, strengths, rank)
-    encoder.norm = torch.tensor(norm)
+    encoder.norm = torch.from_numpy(norm.astype(np.float32))
     return Learned(encoder, tuple(explained), tuple(strengths), number)
 
 
