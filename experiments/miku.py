@@ -49,7 +49,7 @@ def _parser() -> Any:
 def _measure_picture(picture: Path, target: Path) -> None:
     """As an attacker sees it, and its Inception features before the calm ground."""
     pixels = whole = decoded(picture.read_bytes())
-    if "-latent-" in target.parent.name:
+    if target.parent.name.split("-")[2] == "latent":  # the synthesis map
         shown = np.minimum(_parser().parse(pixels).sum(-1, dtype=np.float32) / 255, 1)[..., None]
         whole = np.round(pixels * shown + ground(len(pixels)) * (1 - shown)).astype(np.uint8)
     _keep(target, _measure(pixels, whole, JUDGES[:2]))
@@ -69,17 +69,18 @@ def chosen_faces(work: Path, number: int, quick: bool, workers: int) -> tuple[li
 
 
 def run(
-    work: Path, faces: list[Found], names: list[str], pairs: Pairs, ks: tuple[int, ...], steps: int, workers: int
+    work: Path, faces: list[Found], names: list[str], pairs: Pairs, ks: tuple[int, ...], steps: int, grouping: str, workers: int
 ) -> dict[str, Any]:
     """The pairs at every k."""
     data = Path(os.environ["OMOKAGE_DATA"]) / "celeba_test200"
     titles, labels = read_labels(data / "labels_derived.csv", names)
     people = np.arange(len(faces))  # each photo is a record, as in the papers
     originals = measured(work, "originals", [(f, f.record.stem) for f in faces], _measure_original, workers)
-    result: dict[str, Any] = {"faces": len(faces), "steps": steps, "ks": list(ks), "labels": {}, "pairs": {}}
+    result: dict[str, Any] = {"faces": len(faces), "steps": steps, "grouping": grouping, "ks": list(ks)}
+    result |= {"labels": {}, "pairs": {}}
     for group in dict.fromkeys(group for group, _ in pairs):
         for k in ks:
-            settings = FaceSettings(k, group, "direct", grouping=GROUPING, steps=steps)
+            settings = FaceSettings(k, group, "direct", grouping=grouping, steps=steps)
             z = group_features(faces, settings, work, workers)
             groups = grouped(z, people, settings, seed=0)
             result["labels"][f"{group}-{k}"] = {
@@ -87,9 +88,9 @@ def run(
                 for each in label_distances(labels, titles, groups)
             }
             for synthesis in [synthesis for other, synthesis in pairs if other == group]:
-                settings = FaceSettings(k, group, synthesis, grouping=GROUPING, steps=steps)
+                settings = FaceSettings(k, group, synthesis, grouping=grouping, steps=steps)
                 pictures = unified(faces, people, groups, settings, work, workers, lambda stage, done, of: None)
-                kind = f"miku-{group}-{synthesis}-{k}-{steps}"
+                kind = f"miku-{group}-{synthesis}-{k}-{steps}" + ("" if grouping == GROUPING else f"-{grouping}")
                 released = measured(work, kind, [(p, p.stem) for p in pictures], _measure_picture, workers)
                 figures = cell(originals, released, groups, people)
                 result["pairs"][f"{group}-{synthesis}-{k}"] = figures
@@ -124,6 +125,7 @@ def main() -> None:
     parser.add_argument("--faces", type=int, default=2000)
     parser.add_argument("--ks", default=",".join(map(str, KS)))
     parser.add_argument("--pairs", help="some of them only, as direct-direct,attribute-latent")
+    parser.add_argument("--grouping", default=GROUPING, help="how groups are made")
     parser.add_argument("--steps", type=int, default=0, help="steps of inversion")
     parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--work", type=Path, help="where what was done is kept (holds faces)")
@@ -141,7 +143,7 @@ def main() -> None:
     number = 12 if chosen.quick else chosen.faces
     faces, names, _ = chosen_faces(work, number, chosen.quick, chosen.workers)
     draw_swiss_roll(chosen.results / "miku_swiss_roll.png")
-    result = run(work, faces, names, pairs, ks, chosen.steps, chosen.workers)
+    result = run(work, faces, names, pairs, ks, chosen.steps, chosen.grouping, chosen.workers)
     (chosen.results / "miku.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     write_markdown(result, chosen.results / "miku.md")
     draw_fid(result, chosen.results / "miku_fid.png")

@@ -145,7 +145,7 @@ def draw_grids(work: Path, faces: list[Any], result: dict[str, Any], folder: Pat
     pairs, made = _pairs(result), {}
     for group, synthesis in pairs:
         for k in ks:
-            made[group, synthesis, k] = _became(work, faces, group, synthesis, k, result["steps"])
+            made[group, synthesis, k] = _became(work, faces, group, synthesis, k, result)
     before = [_original(faces[i]) for i in chosen]
     rows = [np.hstack(before)] + [np.hstack([_small(made[g, s, middle][i]) for i in chosen]) for g, s in pairs]
     _write(rows, folder / "miku_pairs.jpg")
@@ -155,13 +155,11 @@ def draw_grids(work: Path, faces: list[Any], result: dict[str, Any], folder: Pat
     _write(rows, folder / "miku_ks.jpg")
 
 
-def _became(work: Path, faces: list[Any], group: str, synthesis: str, k: int, steps: int) -> list[Path]:
+def _became(work: Path, faces: list[Any], group: str, synthesis: str, k: int, result: dict[str, Any]) -> list[Path]:
     """The picture of every face's group."""
-    from miku import GROUPING
-
     from omokage.gallery.folder import FaceSettings, group_features, grouped, unified
 
-    settings = FaceSettings(k, group, synthesis, grouping=GROUPING, steps=steps)
+    settings = FaceSettings(k, group, synthesis, grouping=result["grouping"], steps=result["steps"])
     people = np.arange(len(faces))
     labels = grouped(group_features(faces, settings, work, 1), people, settings, seed=0)
     pictures = unified(faces, people, labels, settings, work, 1, lambda stage, done, of: None)

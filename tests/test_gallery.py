@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from omokage import verify
-from omokage.errors import InputError, NotEnoughPeople, OutputError
+from omokage.errors import InputError, MapError, NotEnoughPeople, OutputError
 from omokage.faces.image import decoded
 from omokage.gallery import FaceSettings, anonymize_folder, list_photos
 from omokage.gallery import survey as survey_module
@@ -263,6 +263,37 @@ def test_commands(folder, seen, tmp_path, run):
     again = run("faces", folder, "-o", out, "--k", 3)
     assert again.code == 2
     assert "holds an earlier release" in again.err
+
+
+def test_a_generator_of_ones_own(folder, seen, tmp_path, run):
+    pytest.importorskip("torch")
+    from small_stylegan2 import STYLE, write_nvidia
+
+    from omokage.evaluate.faces_measure import Way
+    from omokage.maps.encoder import Encoder
+    from omokage.maps.faces import Networks
+    from omokage.models.checkpoints import read_generator
+
+    drawn, out = tmp_path / "own.pkl", tmp_path / "out"
+    write_nvidia(drawn, channels={4 << level: 3 for level in range(6)})  # 128 px
+    encoder = Encoder(rank=2, style=STYLE, groups=read_generator(drawn).groups)
+    encoder.into.weight.normal_(0, 0.02)
+    encoder.out.weight.normal_()
+    encoder.save(tmp_path / "encoder.safetensors")
+    arguments = ("faces", folder, "-o", out, "--k", 3, "--size", 128, "--group-map", "latent", "--synthesis-map", "latent")
+    begin(out, seen)
+    without = run(*arguments, "--workers", 1, "--generator", drawn)
+    assert without.code == 2
+    assert "train-encoder" in without.err
+    done = run(*arguments, "--workers", 1, "--generator", drawn, "--encoder", tmp_path)
+    assert done.code == 0, done.err
+    assert verify(out).passed
+    networks = Networks(drawn, tmp_path)
+    method = json.loads((out / "certificate.json").read_text())["method"]
+    assert method["SHA-256 of the generator given"] == networks.digests["generator"]
+    assert Way.of(method, networks).same
+    with pytest.raises(MapError, match="other networks"):
+        Way.of(method).synthesis_map()
 
 
 def test_wrong_input_is_one_sentence(folder, tmp_path, run):
