@@ -212,19 +212,30 @@ def other_photo(
     }
 
 
-def main() -> None:
-    from face_figures import draw_grid, draw_plot, write_markdown
-
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="32 photos, k up to 4")
+def arguments(description: str, quick: str) -> argparse.ArgumentParser:
+    """What every experiment with faces is asked."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--work", type=Path, help="where what was done is kept (holds faces)")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    chosen = parser.parse_args()
-    work = chosen.work or models.home() / "experiments" / ("faces-quick" if chosen.quick else "faces")
+    return parser
+
+
+def places(chosen: argparse.Namespace) -> Path:
+    """Make the folder for results; the folder where what was done is kept."""
+    work: Path = chosen.work or models.home() / "experiments" / ("faces-quick" if chosen.quick else "faces")
     work.mkdir(parents=True, exist_ok=True, mode=0o700)
-    result = run(work, chosen.quick, chosen.workers)
     chosen.results.mkdir(parents=True, exist_ok=True)
+    return work
+
+
+def main() -> None:
+    from face_figures import draw_grid, draw_plot, write_markdown
+
+    chosen = arguments(__doc__.splitlines()[0], "32 photos, k up to 4").parse_args()
+    work = places(chosen)
+    result = run(work, chosen.quick, chosen.workers)
     (chosen.results / "faces.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     write_markdown(result, chosen.results / "faces.md")
     draw_plot(result, chosen.results / "faces.png")

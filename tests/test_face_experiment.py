@@ -7,20 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.fixture(scope="module")
-def judges(celeba) -> None:
-    from omokage import models
-
-    for name in ("facenet", "inception"):
-        models.get(name)
-
-
-def test_experiment(judges, tmp_path):
+def test_experiment(celeba, judges, tmp_path):
     command = [sys.executable, "experiments/faces.py", "--quick", "--results", tmp_path / "r", "--work", tmp_path / "w"]
     subprocess.run([*map(str, command), "--workers", "1"], check=True, cwd=ROOT, capture_output=True)
     result = json.loads((tmp_path / "r" / "faces.json").read_text())
@@ -35,7 +25,7 @@ def test_experiment(judges, tmp_path):
     assert "| 4 |" in (tmp_path / "r" / "faces.md").read_text()
 
 
-def test_every_pair_of_maps(judges, tmp_path):
+def test_every_pair_of_maps(celeba, judges, tmp_path):
     command = [sys.executable, "experiments/miku.py", "--quick", "--results", tmp_path / "r", "--work", tmp_path / "w"]
     subprocess.run([*map(str, command), "--workers", "1"], check=True, cwd=ROOT, capture_output=True)
     result = json.loads((tmp_path / "r" / "miku.json").read_text())
