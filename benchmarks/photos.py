@@ -28,6 +28,8 @@ from omokage.faces.parse import Parser
 from omokage.faces.portrait import Portrait
 from omokage.faces.recognize import ArcFace
 from omokage.gallery import FaceSettings, anonymize_folder
+from omokage.maps.attribute import Attribute
+from omokage.maps.latent import Latent
 from omokage.maps.mesh import mesh_points
 from omokage.maps.morph import Direct, Morph
 
@@ -73,12 +75,18 @@ def by_step(paths: list[Path], size: int) -> dict[str, float]:
     for start in range(0, len(vectors) - K + 1, K):
         face = clock(f"MORPH back, once for k = {K}", morph.decode, np.mean(vectors[start : start + K], 0))
         clock(f"write, once for k = {K}", encode_picture, face, ".png")
+    latent, attribute = Latent(size), Attribute()
+    latent.decode(latent.encode(portraits[0]))  # its networks are loaded when they are first needed
     for portrait in portraits:
         clock("(DIRECT there, instead)", direct.encode, portrait)
+        clock("(ATTRIBUTE, to group)", attribute.encode, portrait)
+    styles = [clock("(LATENT there, instead)", latent.encode, p) for p in portraits]
+    for start in range(0, len(styles) - K + 1, K):
+        clock(f"(LATENT back, once for k = {K})", latent.decode, np.mean(styles[start : start + K], 0))
     return {step: seconds / len(portraits) for step, seconds in clock.spent.items()}
 
 
-def whole(folder: Path, paths: list[Path], size: int, workers: int) -> tuple[float, float]:
+def whole(paths: list[Path], settings: FaceSettings, workers: int) -> tuple[float, float]:
     """Faces a second of the command, with and without the start of its processes and networks."""
     with tempfile.TemporaryDirectory() as place:
         photos = Path(place) / "photos"
@@ -88,7 +96,7 @@ def whole(folder: Path, paths: list[Path], size: int, workers: int) -> tuple[flo
         marks: list[float] = []
         begun = perf_counter()
         done = anonymize_folder(
-            photos, Path(place) / "out", FaceSettings(K, size=size), workers=workers,
+            photos, Path(place) / "out", settings, workers=workers,
             progress=lambda stage, done, of: marks.append(perf_counter()) if done == 8 * workers else None,
         )  # fmt: skip
         ended = perf_counter()
@@ -114,8 +122,10 @@ def main() -> None:
         share = f"{seconds / total:6.1%}" if step in counted else ""
         print(f"{step:32} {1000 * seconds:14.1f} {share:>7}")
     print(f"{'all':32} {1000 * total:14.1f}   = {1 / total:.1f} faces a second and core")
-    at_all, at_speed = whole(folder, many, chosen.size, workers)
-    print(f"whole command, {len(many)} photos, {workers} cores: {at_all:.1f} faces a second; once it runs, {at_speed:.1f}")
+    for group, synthesis in (("recognition", "morph"), ("attribute", "latent")):
+        at_all, at_speed = whole(many, FaceSettings(K, group, synthesis, chosen.size), workers)
+        print(f"whole command, {group} and {synthesis}, {len(many)} photos, {workers} cores: "
+              f"{at_all:.1f} faces a second; once it runs, {at_speed:.1f}", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -185,6 +185,19 @@ def test_an_encoder_belongs_to_its_generator(tiny, papers):
         Latent(512, generator=papers[0], encoder=papers[1])
 
 
+def test_a_generator_of_something_else_is_refused(papers, tmp_path):
+    class Blind:
+        def find(self, picture):
+            assert picture.shape == (SIDE, SIDE, 3)
+            return []
+
+    sampler = Sampler(papers[0], tmp_path, 0)
+    sampler._finder = Blind()
+    with pytest.raises(InputError, match="no face was found"):
+        sampler.shard(0)
+    assert not list(tmp_path.iterdir())
+
+
 def test_networks_of_ones_own_are_named_by_their_content(papers, tmp_path):
     papers[1].save(tmp_path / "encoder.safetensors")
     by_folder, by_file = Networks(encoder=tmp_path), Networks(encoder=tmp_path / "encoder.safetensors")

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from ..faces.align import ffhq_alignment
 from ..faces.find import Finder, five_points
 from ..faces.parse import Parser
@@ -113,6 +114,8 @@ class Sampler:
             if looks:
                 styles.append(drawn)
                 descriptions.append(np.stack([describe(look, self._recognizer) for look in looks]))
+        if not styles:
+            raise InputError("no face was found in what the generator draws: is it a generator of aligned faces?")
         return {"styles": np.stack(styles), "descriptions": np.stack(descriptions).astype(np.float16)}
 
     def _looks(self, clean: NDArray[np.uint8], random: np.random.Generator) -> list[Portrait]:
