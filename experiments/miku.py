@@ -95,26 +95,22 @@ def run(
                 print(f"G={group} S={synthesis} k={k}: FID {figures['fid']:.1f} (μ {figures['fid_mean_part']:.1f}, floor "
                       f"{figures['fid_floor']:.1f}), rank-1 {figures['arcface']['rank1']:.4f} / "
                       f"{figures['facenet']['rank1']:.4f}", flush=True)  # fmt: skip
-    if any(synthesis == "latent" for _, synthesis in pairs):
-        result["unaveraged"] = unaveraged(work, faces[:ALONE], originals, steps, workers)
+    alone = dict.fromkeys(synthesis for _, synthesis in pairs)
+    result["unaveraged"] = {name: unaveraged(work, name, faces[:ALONE], originals, steps, workers) for name in alone}
     return result
 
 
 def unaveraged(
-    work: Path, faces: list[Found], originals: dict[str, NDArray[Any]], steps: int, workers: int
-) -> dict[str, dict[str, float]]:
-    """What each synthesis map hides by itself: faces sent there and back one by one (k = 1)."""
+    work: Path, synthesis: str, faces: list[Found], originals: dict[str, NDArray[Any]], steps: int, workers: int
+) -> dict[str, float]:
+    """What a synthesis map hides by itself: faces sent there and back one by one (k = 1)."""
     people = np.arange(len(faces))
-    out = {}
-    for synthesis in SYNTHESIS_MAPS:
-        settings = FaceSettings(2, "direct", synthesis, steps=steps)  # k does not enter: every face is its own group here
-        pictures = unified(faces, people, people, settings, work, workers, lambda stage, done, of: None)
-        kind = f"miku-none-{synthesis}-1-{steps}"
-        released = measured(work, kind, [(p, p.stem) for p in pictures], _measure_picture, workers)
-        here = {name: values[: len(faces)] for name, values in originals.items()}
-        figures = cell(here, released, people, people)
-        out[synthesis] = {name: figures[name]["rank1"] for name in ("arcface", "facenet")} | {"fid": figures["fid"]}
-    return out
+    settings = FaceSettings(2, "direct", synthesis, steps=steps)  # k does not enter: every face is its own group here
+    pictures = unified(faces, people, people, settings, work, workers, lambda stage, done, of: None)
+    kind = f"miku-none-{synthesis}-1-{steps}"
+    released = measured(work, kind, [(p, p.stem) for p in pictures], _measure_picture, workers)
+    figures = cell({name: values[: len(faces)] for name, values in originals.items()}, released, people, people)
+    return {"faces": len(faces), "fid": figures["fid"]} | {name: figures[name]["rank1"] for name in ("arcface", "facenet")}
 
 
 def main() -> None:

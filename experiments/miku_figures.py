@@ -49,11 +49,13 @@ def write_markdown(result: dict[str, Any], path: Path) -> None:
         values = [result["pairs"][f"{group}-{synthesis}-{k}"] for k in ks]
         shown = " | ".join(f"{v['arcface']['rank1']:.4f} / {v['facenet']['rank1']:.4f}" for v in values)
         lines.append(f"| {group}, {synthesis} | {shown} |")
-    if "unaveraged" in result:
-        lines += ["", "Sent through the synthesis map alone, not averaged, so many of the first faces are recognized: "]
-        lines[-1] += "; ".join(
-            f"{name} {v['arcface']:.3f} / {v['facenet']:.3f}, FID {v['fid']:.1f}" for name, v in result["unaveraged"].items()
-        ) + "."  # fmt: skip
+    alone = result["unaveraged"]
+    told = (f"{name} {v['arcface']:.3f} / {v['facenet']:.3f} (FID {v['fid']:.1f})" for name, v in alone.items())
+    number = next(iter(alone.values()))["faces"]
+    lines += [
+        "",
+        f"Not averaged, only sent through the synthesis map and back, of {number} faces among themselves: {'; '.join(told)}.",
+    ]
     lines += ["", "## |AV − gAV| by group map (true labels; lower is better)", ""]
     for labels in next(iter(result["labels"].values())):
         lines += [f"{labels}:", "", head, rule]
