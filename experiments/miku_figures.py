@@ -197,27 +197,34 @@ def draw_swiss_roll(path: Path) -> None:
     """Figure 1 of MIKU-2020: grouped and averaged in (t, y), means stay on the roll; in (x, y, z) they do not."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from scipy.spatial import cKDTree
 
     from omokage.grouping import Mondrian
     from omokage.unify import Mean
 
     rng = np.random.default_rng(0)
-    flat = np.column_stack([rng.uniform(0.3, 1.3, 1000), rng.uniform(0, 1, 1000)])
+    flat = np.column_stack([rng.uniform(0.35, 1.35, 1500), rng.uniform(0, 0.6, 1500)])
     roll = _rolled(flat)
-    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    surface = cKDTree(_rolled(np.column_stack([rng.uniform(0.35, 1.35, 200_000), rng.uniform(0, 0.6, 200_000)])))
+    shown = [("the data, coloured by t", roll, flat[:, 0])]
+    for axes, space in (("x, y, z", roll), ("t, y", flat)):
+        labels = Mondrian(20).fit_predict(space)
+        means = Mean().unify(space, labels)
+        points = means if space is roll else _rolled(means)
+        off = surface.query(points)[0].mean()
+        shown.append((f"averaged in ({axes}): {off:.3f} off the roll", points, Mean().unify(flat, labels)[:, 0]))
+    figure = Figure(figsize=(10.5, 3.6))
     FigureCanvasAgg(figure)
-    titles = ("the data", "grouped and averaged in (x, y, z)", "grouped and averaged in (t, y)")
-    direct = Mean().unify(roll, Mondrian(20).fit_predict(roll))
-    mapped = _rolled(Mean().unify(flat, Mondrian(20).fit_predict(flat)))
-    for number, (title, points) in enumerate(zip(titles, (roll, direct, mapped), strict=True), 1):
-        ax = figure.add_subplot(1, 3, number, projection="3d")
-        if number > 1:
-            ax.scatter(*roll.T, s=1, color="#cccccc")
-        ax.scatter(*points.T, s=4 if number == 1 else 18, c=points[:, 1], cmap="viridis")
-        ax.set_title(title, fontsize=9)
-        ax.view_init(elev=12, azim=-75)
+    for number, (title, points, colours) in enumerate(shown):
+        ax = figure.add_axes((number / 3, -0.02, 1 / 3, 0.94), projection="3d")
+        if number:
+            ax.scatter(*roll.T, s=2, color="#dddddd", depthshade=False)
+        ax.scatter(*points.T, s=28 if number else 5, c=colours, cmap="viridis", vmin=0.35, vmax=1.35, depthshade=False)
+        ax.view_init(elev=14, azim=-80)
+        ax.set_box_aspect((1, 0.8, 1), zoom=1.45)
         ax.set_axis_off()
-    figure.savefig(path, dpi=70)
+        figure.text((number + 0.5) / 3, 0.95, title, ha="center", fontsize=10)
+    figure.savefig(path, dpi=80)
 
 
 def _rolled(flat: Any) -> Any:
