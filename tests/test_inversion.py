@@ -66,7 +66,7 @@ def scene():
 
 def test_the_loss_falls(scene):
     generator, vgg, head, portraits, start = scene
-    end = Inversion(generator, vgg, head, exit=EXIT, keep=0.0, patience=50).run(portraits, start, 30)
+    end = Inversion(generator, vgg, head, exit=EXIT, rate=0.02, keep=0.0, patience=50).run(portraits, start, 30)
     assert end.losses.shape[1] == 2
     assert (end.losses[-1] < 0.9 * end.losses[0]).all()
 
