@@ -149,11 +149,13 @@ def draw_grids(work: Path, faces: list[Any], result: dict[str, Any], folder: Pat
         for k in ks:
             made[group, synthesis, k] = _became(work, faces, group, synthesis, k, result)
     before = [_original(faces[i]) for i in chosen]
-    rows = [np.hstack(before)] + [np.hstack([_small(made[g, s, middle][i]) for i in chosen]) for g, s in pairs]
+    rows = [np.hstack([_said("before"), *before])]
+    rows += [np.hstack([_said(f"G {g}", f"S {s}"), *(_small(made[g, s, middle][i]) for i in chosen)]) for g, s in pairs]
     _write(rows, folder / "miku_pairs.jpg")
     by_map = sorted(pairs, key=lambda pair: ("latent", "morph", "direct").index(pair[1]))
-    rows = [np.hstack([before[i] for i in (1, 5) for _ in by_map])]
-    rows += [np.hstack([_small(made[g, s, k][chosen[i]]) for i in (1, 5) for g, s in by_map]) for k in ks]
+    rows = [np.hstack([_said()] + [_said(f"G {g}", f"S {s}") for _ in (1, 5) for g, s in by_map])[-40:]]
+    rows.append(np.hstack([_said("before")] + [before[i] for i in (1, 5) for _ in by_map]))
+    rows += [np.hstack([_said(f"k = {k}")] + [_small(made[g, s, k][chosen[i]]) for i in (1, 5) for g, s in by_map]) for k in ks]
     _write(rows, folder / "miku_ks.jpg")
 
 
@@ -187,6 +189,17 @@ def _shrunk(picture: Any) -> Any:
     return cv2.resize(picture, (112, 112), interpolation=cv2.INTER_AREA)
 
 
+def _said(*lines: str) -> Any:
+    """Words, as large as a face."""
+    import cv2
+
+    field = np.full((112, 112, 3), 255, np.uint8)
+    for number, line in enumerate(lines):
+        at = (8, 104 - 18 * (len(lines) - 1 - number))
+        cv2.putText(field, line, at, cv2.FONT_HERSHEY_SIMPLEX, 0.42, (40, 40, 40), 1, cv2.LINE_AA)
+    return field
+
+
 def _write(rows: list[Any], path: Path) -> None:
     from omokage.faces.image import encode_picture
 
@@ -216,7 +229,7 @@ def draw_swiss_roll(path: Path) -> None:
     figure = Figure(figsize=(10.5, 3.6))
     FigureCanvasAgg(figure)
     for number, (title, points, colours) in enumerate(shown):
-        ax = figure.add_axes((number / 3, -0.02, 1 / 3, 0.94), projection="3d")
+        ax: Any = figure.add_axes((number / 3, -0.02, 1 / 3, 0.94), projection="3d")
         if number:
             ax.scatter(*roll.T, s=2, color="#dddddd", depthshade=False)
         ax.scatter(*points.T, s=28 if number else 5, c=colours, cmap="viridis", vmin=0.35, vmax=1.35, depthshade=False)
