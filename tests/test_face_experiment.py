@@ -43,6 +43,14 @@ def test_every_pair_of_maps(celeba, judges, tmp_path):
     assert {p.name for p in (tmp_path / "r").iterdir()} == files | {"miku_swiss_roll.png"}
 
 
+def test_spread(celeba, judges, tmp_path):
+    command = [sys.executable, "experiments/latent_spread.py", "--quick", "--results", tmp_path / "r", "--work", tmp_path / "w"]
+    done = subprocess.run([*map(str, command), "--workers", "1"], check=True, cwd=ROOT, capture_output=True, text=True).stdout
+    assert "spread 0.85" in done
+    assert "128 pixels" in done
+    assert not list((tmp_path / "r").iterdir())
+
+
 def test_benchmark(celeba):
     done = subprocess.run(
         [sys.executable, "benchmarks/photos.py", "--quick"], check=True, cwd=ROOT, capture_output=True, text=True
