@@ -37,6 +37,7 @@ from .tables.encode import Scale, as_numbers, encode
 from .tables.read import with_kinds
 from .tables.roles import Roles
 from .tables.table import Kind, Table, as_table, is_frame
+from .tables.write import rebuilt
 from .unify import DEFAULT_UNIFIER, MATRIX_UNIFIERS, Weights, check_unifier, unify_column
 
 Progress = Callable[[str], None]
@@ -345,7 +346,7 @@ class Anonymizer:
         unified = groups[labels[order]]
         kept = pl.DataFrame([s.gather(order) for s in asis]) if asis else pl.DataFrame()
         frame = pl.DataFrame([unified[c.name] if c.role == "quasi" else kept[c.name] for c in columns])
-        return order, frame
+        return order, rebuilt(frame)  # gathering moves views only: the buffers would still hold the input's order
 
     # ------------------------------------------------------------------ the certificate
 
