@@ -71,14 +71,24 @@ def link(original: Any, release: Release | Linked) -> Linked:
     return _linked(table, release.table.frame, release.key.rows, release.certificate)
 
 
-def link_files(original: str | Path, folder: str | Path, key: str | Path) -> Linked:
-    """Join a written release with its originals by its key; the release is verified first."""
+def link_files(
+    original: str | Path,
+    folder: str | Path,
+    key: str | Path,
+    *,
+    header: bool | None = None,
+    names: Sequence[str] | None = None,
+) -> Linked:
+    """Join a written release with its originals by its key; the release is verified first.
+
+    ``header`` and ``names`` are those of :func:`~omokage.tables.read_table`: read the originals as for the release.
+    """
     result = verify(folder)
     if not result.passed:
         failed = ", ".join(check.name for check in result.checks if not check.passed)
         raise VerificationError(f"the release does not hold what it promises ({failed}), so it is not evaluated")
     certificate = result.certificate
-    table = read_table(original)
+    table = read_table(original, header=header, names=names)
     if certificate.input["sha256"] not in (None, table.sha256):
         raise InputError(f"{Path(original).name} is not the table that this release was made from")
     rows = _rows_of_key(Path(key), certificate, len(table.frame))
