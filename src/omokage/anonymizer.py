@@ -44,11 +44,12 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class _Grouped:
-    """Labels by row, what every group (with noise: every row) becomes in the data's own space, and the fitted map."""
+    """Labels by row, what every group (with noise: every row) becomes in the data's own space, and the fitted maps."""
 
     labels: Labels
     unified: NDArray[Any]
     synthesis: Any
+    group: Any
 
 
 class Anonymizer:
@@ -174,8 +175,8 @@ class Anonymizer:
         if self.noise is not None:
             progress("adding noise")
             noisy = self._rounded(way_back(synthesis, self.noise.add(s), x))
-            return _Grouped(np.arange(len(x)), noisy, None if self.synthesis_map is None else synthesis)
-        z = s
+            return _Grouped(np.arange(len(x)), noisy, None if self.synthesis_map is None else synthesis, None)
+        z, group = s, None if self.synthesis_map is None else synthesis
         if self.group_map is not None:
             group = seeded(self.group_map, seed)
             z = finite(group.fit_transform(x), group)
@@ -187,7 +188,7 @@ class Anonymizer:
             raise InputError(f"there is no unifier {unifier!r} for mapped data: they are {', '.join(MATRIX_UNIFIERS)}")
         # one way back per group, not per row: the same mean must not come back differently
         unified = self._rounded(way_back(synthesis, unifier.unify(s, labels, person_weights(persons)), x))
-        return _Grouped(labels, unified, None if self.synthesis_map is None else synthesis)
+        return _Grouped(labels, unified, None if self.synthesis_map is None else synthesis, group)
 
     def _group(self, z: NDArray[Any], persons: Labels | None, seed: int) -> Labels:
         """Group rows, or persons by the mean of their rows."""
@@ -235,7 +236,7 @@ class Anonymizer:
             "npy",
             arrays={"": names},
         )
-        return Release(out, certificate, key, table, synthesis=done.synthesis)
+        return Release(out, certificate, key, table, synthesis=done.synthesis, group_map=done.group)
 
     def _how(self) -> str:
         if self.noise is not None:
@@ -270,10 +271,10 @@ class Anonymizer:
             x = as_numbers(table, quasi, who)
             notes += uneven_units(x, describe(self.synthesis_map))
             done = self._anonymize(x, persons, seed, progress, merge)
-            labels, synthesis = done.labels, done.synthesis
+            labels, synthesis, group = done.labels, done.synthesis, done.group
             groups = pl.DataFrame(done.unified, schema=quasi, orient="row")
         else:
-            labels, synthesis = self._group_columns(table, quasi, persons, seed, progress, merge), None
+            (labels, group), synthesis = self._group_columns(table, quasi, persons, seed, progress, merge), None
             weights = person_weights(persons)
             groups = pl.DataFrame([self._unify(table, c, labels, weights) for c in columns if c.role == "quasi"])
         progress("arranging")
@@ -284,14 +285,15 @@ class Anonymizer:
         certificate = self._certificate(found, columns, persons, source, seed, notes)
         known = {c.name: table.kinds[c.name] for c in columns}
         released = Table(frame, known, table.format, table.separator, arrays=table.arrays)
-        return Release(_same_type(frame, data), certificate, key, released, tuple(self.constraints), synthesis)
+        return Release(_same_type(frame, data), certificate, key, released, tuple(self.constraints), synthesis, group)
 
     def _group_columns(
         self, table: Table, quasi: list[str], persons: Labels | None, seed: int, progress: Progress,
         merge: Callable[[Labels, NDArray[Any]], Labels],
-    ) -> Labels:  # fmt: skip
-        """Labels from columns of any kind; a group map sees numbers as they are, and other kinds encoded."""
+    ) -> tuple[Labels, Any]:  # fmt: skip
+        """Labels from columns of any kind, and the fitted group map, which sees numbers as they are and other kinds encoded."""
         progress("grouping")
+        group = None
         if self.group_map is None or isinstance(self.group_map, Identity):
             z = encode(table, quasi, self.scale, getattr(self.grouper, "axis_parallel", False))
         else:
@@ -299,7 +301,7 @@ class Anonymizer:
             x = encode(table, quasi, "none" if plain else self.scale, ordinal=False)
             group = seeded(self.group_map, seed)
             z = finite(group.fit_transform(x), group)
-        return merge(self._group(z, persons, seed), z)
+        return merge(self._group(z, persons, seed), z), group
 
     def _columns(self, table: Table, role: Mapping[str, str], unify: Mapping[str, str], mapped: bool) -> tuple[Column, ...]:
         for name in unify:

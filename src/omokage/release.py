@@ -72,6 +72,7 @@ class Release:
     table: Table = field(repr=False)  # how to write it; its frame is the released one
     constraints: tuple[Constraint, ...] = field(default=(), repr=False)
     synthesis: Any = field(default=None, repr=False)  # the fitted synthesis map; never written
+    group_map: Any = field(default=None, repr=False)  # the fitted group map; never written
 
     @property
     def through_map(self) -> Callable[[Any], Any] | None:

@@ -38,8 +38,9 @@ def compare(
 
     from ..evaluate.comparison import compare as run
     from ..evaluate.comparison import settings_of
-    from ..report import comparison_page, write_page
+    from ..report import comparison_page, require_report, write_page
 
+    require_report()
     settings = settings_of(_whole_numbers(k), names(map_), tuple(grouping), names(noise))
     x, y = _numbers(source, target, names(quasi))
     columns = (
@@ -65,7 +66,7 @@ def compare(
     write_page(comparison_page(result, repeat=shlex.join(words)), html)
     for outcome in result.frontier():
         score = f"{result.score} {outcome.scores[result.score]:.3f}"
-        out.print(f"{outcome.rate:8.4f} linked  {score}  {outcome.setting.name}", markup=False)
+        out.print(f"{outcome.rate:8.4f} linked  {score}  {outcome.setting.name}  (by {outcome.attack})", markup=False)
     for name, reason in result.failed:
         out.print(f"left out  {name}: {reason}", markup=False)
     out.print(f"look at   {html}", markup=False)

@@ -23,16 +23,18 @@ def evaluate(
     model: list[str] = typer.Option(None, "--model", help="boosting, logistic, forest, network; boosting by default."),
     splits: int = typer.Option(3, "--splits", help="Repeated splits for the utility's interval."),
     sample: int = typer.Option(None, "--sample", help="Attack only about so many rows."),
-    max_seconds: float = typer.Option(None, "--max-seconds", help="Stop improving an attack then; it is reported as not proved."),
+    max_seconds: float = typer.Option(None, "--max-seconds", help="For all assignments together; what is left out is named."),
     html: Path = typer.Option(None, "--html", help="Write a report, one self-contained page."),
     results: Path = typer.Option(None, "--json", help="Write the figures as JSON."),
 ) -> None:
     """Attack a release, learn from it, measure what drifted; as sentences and, with --html, as a page."""
     from ..evaluate import link_files
     from ..evaluate.evaluation import evaluate as judge
-    from ..report import evaluation_page, write_page
+    from ..report import evaluation_page, require_report, write_page
     from ..report.page import verdict
 
+    if html is not None:
+        require_report()
     with stages() as say:
         say("verifying the release and reading both tables")
         both = link_files(original, release, key)

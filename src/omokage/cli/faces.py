@@ -135,9 +135,11 @@ def evaluate(
 
     from ..evaluate.faces import evaluate_faces
     from ..maps.faces import Networks
-    from ..report import face_evaluation_page, write_page
+    from ..report import face_evaluation_page, require_report, write_page
     from ..report.page import face_verdict
 
+    if html is not None:
+        require_report()
     with bars() as show:
         result = evaluate_faces(
             photos, release, key, labels=labels, networks=Networks(generator, encoder), keep_originals=show_originals,

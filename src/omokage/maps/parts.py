@@ -68,6 +68,19 @@ def part_of(thing: Any, known: Mapping[str, type]) -> Part:
     return Part(name, {option: value for option, value in options.items() if value != _scalar(default.get(option, ...))})
 
 
+def spelled(parts: Sequence[AnyPart]) -> str:
+    """The parts as :func:`~omokage.maps.parse_map` reads them, less the options it does not know.
+
+    Examples
+    --------
+    >>> spelled([Part("log"), Part("pca", {"n_components": 50})])
+    'log+pca:50'
+    """
+    counts = [part.options.get("n_components") for part in parts]
+    words = [part.name + ("" if count is None else f":{count}") for part, count in zip(parts, counts, strict=True)]
+    return "+".join(words) or "none"
+
+
 def rebuild_map(parts: Sequence[AnyPart]) -> Any:
     """The map that the parts describe, not fitted yet.
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .page import comparison_page, evaluation_page, face_evaluation_page, write_page
+from .page import comparison_page, evaluation_page, face_evaluation_page, require_report, write_page
 
-__all__ = ["comparison_page", "evaluation_page", "face_evaluation_page", "write_page"]
+__all__ = ["comparison_page", "evaluation_page", "face_evaluation_page", "require_report", "write_page"]

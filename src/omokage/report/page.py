@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +54,20 @@ def verdict(result: Evaluation) -> list[str]:
             f"{result.certificate.promise['counted']}."
         )
     people = "people" if not attack.sampled else f"people of a sample of {attack.rows:,}"
-    if attack.attack == "nearest":
-        proved = "taking the nearest"
-    else:
-        proved = "proved optimal" if attack.exact else f"within {attack.gap:.1e} of the least cost"
     bound = "" if attack.bound is None else f"; the promise allows {attack.bound:.2%}"
     out.append(
-        f"An attacker who holds all originals and the whole release links {attack.rate:.2%} of the {people} to their own "
-        f"record ({proved}); by chance it would be {attack.chance:.4%}{bound}."
+        f"An attacker who holds all originals and the whole release and has read its certificate links {attack.rate:.2%} of the "
+        f"{people} to their own record; by chance it would be {attack.chance:.4%}{bound}."
     )
+    proved = ""
+    if attack.attack == "assignment":
+        proved = ", proved optimal" if attack.exact else f", within {attack.gap:.1e} of the least cost"
+    weakest = min(result.attacks.values(), key=lambda each: each.rate)
+    out.append(
+        f"That is the strongest of {len(result.attacks)} attacks: {attack.name}{proved}. The weakest, {weakest.name}, links "
+        f"{weakest.rate:.2%}."
+    )
+    out += [f"Not tried: {name}: {reason}." for name, reason in result.missing.items()]
     for s in result.disclosure.sensitive:
         out.append(
             f"Guessing {s.column} from the release is right for {s.inference.rate:.1%} of the people, {s.inference.baseline:.1%} "
@@ -143,6 +149,12 @@ def face_verdict(result: FaceEvaluation) -> list[str]:
             f"faces were dealt out at random){'; ' + apart if apart else ''}."
         )
     return out
+
+
+def require_report() -> None:
+    """Refuse early where pages cannot be made, before the work that would go into one."""
+    if not all(find_spec(name) for name in ("jinja2", "markupsafe", "matplotlib")):
+        raise MissingExtra("a report", "report")
 
 
 def _render(template: str, **values: Any) -> str:
