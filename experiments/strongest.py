@@ -10,6 +10,7 @@ Groups are attacked on all 61,878 rows, noise on a sample of 5,000. Results are 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ GROUPS = (  # what, group map, synthesis map
     ("k=10", "std+pca:50", "std+pca:50"),
     ("k=10", "none", "none"),
 )
+GROUPERS = ("mondrian", "mondrian:variance", "mondrian:variance,multiple", "mondrian:standard", "mdav")  # k = 10, no map
 NOISES = (("φ=0.003", "lpp:70"), ("φ=0.005", "lpp:70"))
 
 
@@ -48,7 +50,7 @@ def attacked(x: NDArray[Any], anonymizer: Anonymizer, sample: int | None) -> dic
     }  # fmt: skip
 
 
-def run(store: Store, x: NDArray[Any], groups: tuple[tuple[str, str, str], ...], noises: tuple[tuple[str, str], ...]) -> None:
+def run(store: Store, x: NDArray[Any], groups: Sequence[Any], noises: Sequence[Any], groupers: Sequence[str]) -> None:
     patients = load_breast_cancer().data
     store.run("patients k=5 in std+pca:10", partial(attacked, patients, anonymizer_for("k=5", "std+pca:10"), None))
     for what, group, synthesis in groups:
@@ -57,6 +59,8 @@ def run(store: Store, x: NDArray[Any], groups: tuple[tuple[str, str, str], ...],
         store.run(f"Otto {what} grouped in {place}", partial(attacked, x, made, None))
     for what, mapping in noises:
         store.run(f"Otto {what} noise in {mapping}", partial(attacked, x, anonymizer_for(what, mapping), NOISE_ROWS))
+    for grouper in groupers:
+        store.run(f"Otto k=10 by {grouper}", partial(attacked, x, anonymizer_for("k=10", "none", grouper), None))
 
 
 def report(cells: dict[str, dict[str, Any]]) -> str:
@@ -84,12 +88,12 @@ def main() -> None:
     x = otto()[0]
     if options.quick:
         store = Store(None)
-        run(store, x[np.random.default_rng(0).choice(len(x), 1000, replace=False)], GROUPS[:1], (("φ=0.005", "lpp:30"),))
+        run(store, x[np.random.default_rng(0).choice(len(x), 1000, replace=False)], GROUPS[:1], (("φ=0.005", "lpp:30"),), ())
         print(report(store.cells))
         return
     RESULTS.mkdir(exist_ok=True)
     store = Store(RESULTS / "strongest.json")
-    run(store, x, GROUPS, NOISES)
+    run(store, x, GROUPS, NOISES, GROUPERS)
     (RESULTS / "strongest.md").write_text(report(store.cells))
 
 

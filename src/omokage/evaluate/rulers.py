@@ -126,7 +126,7 @@ def likelihood(both: Linked, seed: int) -> Ruler:
         return steps_filled.reshape(len(rows), -1)
 
     return Ruler(
-        f"the noise's likelihood in the synthesis space {space.where}",
+        f"noise likelihood in {space.where}",
         lambda i: filled(at_hand[i]),
         lambda i: filled(codes[i]),
         lambda x: filled(space.place(x)),
