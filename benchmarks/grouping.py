@@ -5,8 +5,8 @@
     python benchmarks/grouping.py --huge DIR # also 200,000 × 9,216, memory-mapped from a file written to DIR
 
 CPU seconds of all threads, best of several for what is quick. Loss is SSE/SST of group means. "nearest" is one quick attack: each
-original is taken for the nearest group mean in raw units, and the expected share of right guesses is counted; chance is 1/n. Other
-attackers find more: ``experiments/strongest.py`` tries them all.
+original is taken for the nearest group mean in raw units, and the expected share of right guesses is counted; chance is 1/n.
+Other attackers find more: ``experiments/strongest.py`` tries them all.
 """
 
 from __future__ import annotations
