@@ -141,11 +141,11 @@ def test_files_that_do_not_belong_together(tmp_path):
     with pytest.raises(InputError, match="not the table that this release was made from"):
         link_files(tmp_path / "other.csv", tmp_path / "out", tmp_path / "key.json")
     (tmp_path / "bad.json").write_text("{}")
-    with pytest.raises(InputError, match="cannot be read as the key"):
+    with pytest.raises(InputError, match="cannot be read as a key"):
         link_files(tmp_path / "t.csv", tmp_path / "out", tmp_path / "bad.json")
     data = tmp_path / "out" / "data.csv"
     data.write_text(data.read_text().replace("flu", "fly", 1))
-    with pytest.raises(VerificationError, match="does not hold what it promises"):
+    with pytest.raises(VerificationError, match="does not keep its promise"):
         link_files(tmp_path / "t.csv", tmp_path / "out", tmp_path / "key.json")
 
 

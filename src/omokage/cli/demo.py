@@ -56,7 +56,7 @@ def demo(
         crowd = _crowd(output, overwrite, say)
     for drawn in (picture, crowd):
         if drawn:
-            out.print(f"picture   {drawn}", markup=False)
+            out.print(f"picture   {drawn}")
     summarize(place, None, report)
 
 
@@ -87,16 +87,17 @@ def _crowd(output: Path, overwrite: bool, say: Callable[[str], None]) -> Path | 
 
 def draw_faces(before: Path, after: Path, key: Path, path: Path) -> Path:
     """Eight people over what became of them."""
-    import json
-
     import cv2
     import numpy as np
 
+    from ..certificate import Certificate
     from ..faces.image import decoded, encode_picture
+    from ..key import read_key
 
-    link = json.loads(key.read_text(encoding="utf-8"))
+    faces = read_key(key, Certificate.read(after)[1]).faces
+    linked = [] if faces is None else list(zip(faces.photos, faces.files, strict=True))
     rows = np.full((2 * 256 + 12, 8 * 256, 3), 255, np.uint8)
-    for column, (photo, file) in enumerate(list(zip(link["photos"], link["files"], strict=True))[:8]):
+    for column, (photo, file) in enumerate(linked[:8]):
         left = 256 * column
         original = decoded((before / photo).read_bytes())
         rows[:256, left : left + 256] = cv2.resize(original, (256, 256), interpolation=cv2.INTER_AREA)

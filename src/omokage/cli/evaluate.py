@@ -53,6 +53,6 @@ def evaluate(
         if results is not None:
             write_page(json.dumps(result.to_dict(), indent=2) + "\n", results)
     for sentence in verdict(result):
-        out.print(sentence, markup=False)
+        out.print(sentence)
     if html is not None:
-        out.print(f"look at   {html}", markup=False)
+        out.print(f"look at   {html}")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from ..errors import TableError
+from .arrays import read_arrays
 from .table import KINDS, Kind, Table, kind_of, typed
 
 FORMATS = {
@@ -133,29 +132,6 @@ def _read_columns(path: Path, content: bytes) -> Table:
     return Table(frame, {name: kind_of(frame[name]) for name in frame.columns}, form)
 
 
-def _read_arrays(path: Path, content: bytes) -> Table:
-    form = FORMATS[path.suffix.lower()]
-    try:
-        loaded = np.load(io.BytesIO(content), allow_pickle=False)
-        found = {"": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
-    except Exception as error:  # noqa: BLE001 - numpy raises zip, value, EOF and OS errors for damaged files
-        raise TableError(f"{path.name} cannot be read as arrays of numbers or text ({type(error).__name__})") from None
-    columns: dict[str, pl.Series] = {}
-    arrays: dict[str, tuple[str, ...]] = {}
-    for name, array in found.items():
-        if array.ndim not in (1, 2):
-            raise TableError(f"{path.name}: an array has {array.ndim} dimensions, but 1 or 2 are needed")
-        wide = array.reshape(len(array), -1)
-        names = (name,) if array.ndim == 1 and name else tuple(f"{name or 'x'}_{j}" for j in range(wide.shape[1]))
-        arrays[name] = names
-        for j, column in enumerate(names):
-            columns[column] = pl.Series(column, np.ascontiguousarray(wide[:, j]))
-    if len({len(column) for column in columns.values()}) > 1:
-        raise TableError(f"{path.name}: its arrays have different numbers of rows")
-    frame = pl.DataFrame(columns)
-    return Table(frame, {name: kind_of(frame[name]) for name in frame.columns}, form, arrays=arrays)
-
-
 _READERS = {
-    "csv": _read_csv, "parquet": _read_columns, "feather": _read_columns, "npy": _read_arrays, "npz": _read_arrays,
+    "csv": _read_csv, "parquet": _read_columns, "feather": _read_columns, "npy": read_arrays, "npz": read_arrays,
 }  # fmt: skip
