@@ -40,10 +40,10 @@ def photo(
 
     from ..faces.image import read_photo
     from ..gallery import photo as group_photo
-    from ..gallery.photo_files import require_photo_place, write_photo
+    from ..gallery.photo_files import report_of, require_photo_place, write_photo
 
-    hold(context, output)
-    require_photo_place(output, overwrite, source)
+    hold(context, output, report_of(output), inputs=(source, crowd))
+    require_photo_place(output, overwrite)
     try:
         picture = read_photo(source)
     except PhotoError as error:

@@ -16,7 +16,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..base.files import claimed, require_apart, require_file, write_new, write_whole
+from ..base.files import claimed, require_file, write_new, write_whole
 from ..errors import PhotoError
 from ..faces.find import Face
 from ..faces.image import SUFFIXES, Picture, encode_picture
@@ -25,13 +25,16 @@ from .photo import PhotoRelease
 FORMAT = "omokage-photo/2"
 
 
-def require_photo_place(output: Path, overwrite: bool, *inputs: Path | None) -> Path:
+def report_of(output: Path) -> Path:
+    """Where the report of a picture lies."""
+    return output.with_name(output.name + ".json")
+
+
+def require_photo_place(output: Path, overwrite: bool) -> Path:
     """Refuse a place that must not be written to, before any work is done; gives the place of the report."""
     if output.suffix.lower() not in SUFFIXES:
         raise PhotoError(f"pictures are written as .png, .jpg, .webp or .tif, not as {output.suffix!r}")
-    report = output.with_name(output.name + ".json")
-    for place in (output, report):
-        require_apart(place, *inputs)
+    report = report_of(output)
     require_file(output, overwrite=overwrite, ours=lambda content: _digest(content) in _named(report))
     require_file(report, overwrite=True, ours=_is_report)
     return report
