@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 ROLES = "Columns"
 METHOD = "Method"
 OUTPUT = "Output"
+HEADER = "Whether the first line of a CSV or TSV names the columns; by default it does, unless it looks like a person."
+NAMES = "The columns' names, for a file without a header: age,sex,zip."
 
 
 def register(app: typer.Typer) -> None:
@@ -45,6 +47,8 @@ def table(
     kind: list[str] = typer.Option(
         None, "--kind", help="COLUMN=number|boolean|date|code|category, where the guess is wrong.", rich_help_panel=ROLES
     ),
+    header: bool = typer.Option(None, "--header/--no-header", help=HEADER, rich_help_panel=ROLES),
+    columns: list[str] = typer.Option(None, "--names", help=NAMES, rich_help_panel=ROLES),
     k: int = typer.Option(None, "--k", help="Least number of people in a group.", rich_help_panel=METHOD),
     noise: str = typer.Option(None, "--noise", help="Noise instead of groups: laplace:SCALE.", rich_help_panel=METHOD),
     map_: str = typer.Option(
@@ -102,7 +106,7 @@ def table(
     roles = Roles(names(identifier), names(quasi), names(sensitive), names(keep), person, rest)  # type: ignore[arg-type]
     with stages() as say:
         say("reading")
-        data = read_table(source, pairs(kind, "--kind"))  # type: ignore[arg-type]
+        data = read_table(source, pairs(kind, "--kind"), header=header, names=names(columns) or None)  # type: ignore[arg-type]
         if k is not None and grouping is None:
             anonymizer.grouper = parse_grouper(_default_grouping(data, roles), k)
         release = anonymizer.release(data, roles=roles, unify=pairs(unify, "--unify"), progress=say)

@@ -70,8 +70,18 @@ def link(original: Any, release: Release | Linked) -> Linked:
     return _linked(table, release.table.frame, release.key.rows, release.certificate)
 
 
-def link_files(original: str | Path, folder: str | Path, key: str | Path) -> Linked:
-    """Join a written release with its originals by its key; the release is verified first."""
+def link_files(
+    original: str | Path,
+    folder: str | Path,
+    key: str | Path,
+    *,
+    header: bool | None = None,
+    names: Sequence[str] | None = None,
+) -> Linked:
+    """Join a written release with its originals by its key; the release is verified first.
+
+    ``header`` and ``names`` are those of :func:`~omokage.tables.read_table`: read the originals as for the release.
+    """
     result = verify(folder, key=key)
     if not result.passed:
         failed = ", ".join(check.name for check in result.checks if not check.passed)
@@ -79,7 +89,7 @@ def link_files(original: str | Path, folder: str | Path, key: str | Path) -> Lin
     certificate, digest = Certificate.read(Path(folder))
     if certificate.medium != "table":
         raise InputError("the release is one of faces: omokage faces evaluate judges those")
-    secret, table = read_key(Path(key), digest), read_table(original)
+    secret, table = read_key(Path(key), digest), read_table(original, header=header, names=names)
     if not secret.fits(table.sha256, certificate.source.fingerprint):
         raise InputError(f"{Path(original).name} is not the table that this release was made from")
     if len(secret.rows) != len(table.frame):
