@@ -29,6 +29,12 @@ class Part:
     name: str
     options: dict[str, Scalar] = field(default_factory=dict)
 
+    __pydantic_config__ = {"extra": "forbid", "strict": True, "allow_inf_nan": False}  # noqa: RUF012 - read by the certificate
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{option}={value}" for option, value in self.options.items())
+        return f"{self.name} ({told})" if told else self.name
+
 
 class AnyPart(Protocol):
     """What a part looks like, whoever read it."""
