@@ -26,7 +26,7 @@ POINTS: dict[str, int] = {}
 def counted(request):
     yield
     with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        print(f"\n{sum(POINTS.values())} crash points: " + "; ".join(f"{kind} {points}" for kind, points in POINTS.items()))
+        print(f"\n{sum(POINTS.values())} crash points: " + "; ".join(f"{kind} {points}" for kind, points in POINTS.items()))  # noqa: T201
 
 
 @pytest.fixture(autouse=True)
