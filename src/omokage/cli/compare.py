@@ -10,6 +10,7 @@ import typer
 
 from ..errors import InputError
 from .console import err, names, out
+from .outputs import hold
 from .table import HEADER, NAMES
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
+    context: typer.Context,
     source: Path = typer.Argument(..., metavar="TABLE", help="A table of numbers with a target."),
     target: str = typer.Option(..., "--target", help="Column to learn to predict."),
     html: Path = typer.Option(..., "--html", help="The page to write; FILE.jsonl beside it keeps finished settings."),
@@ -41,9 +43,12 @@ def compare(
 
     from ..evaluate.comparison import compare as run
     from ..evaluate.comparison import settings_of
-    from ..report import comparison_page, write_page
+    from ..report import comparison_page, require_report_places, write_page
     from ..tables import read_table
 
+    keep = html.with_suffix(".jsonl")
+    hold(context, html, keep, inputs=(source,))
+    require_report_places(html)
     settings = settings_of(_whole_numbers(k), names(map_), tuple(grouping), names(noise))
     table = read_table(source, header=header, names=names(column) or None)
     x, y = _numbers(table, target, names(quasi))
@@ -61,7 +66,7 @@ def compare(
             bar.update(task, completed=done, total=total, description=f"done: {name}")
 
         result = run(
-            x, y, settings, target=target, keep=html.with_suffix(".jsonl"), model=model, sample=sample or None, jobs=jobs,
+            x, y, settings, target=target, keep=keep, model=model, sample=sample or None, jobs=jobs,
             random_state=seed, progress=show,
         )  # fmt: skip
     words = ["omokage", "compare", source.name, "--target", target, "--html", html.name]
@@ -72,10 +77,10 @@ def compare(
     write_page(comparison_page(result, repeat=shlex.join(words)), html)
     for outcome in result.frontier():
         score = f"{result.score} {outcome.scores[result.score]:.3f}"
-        out.print(f"{outcome.rate:8.4f} linked  {score}  {outcome.setting.name}", markup=False)
+        out.print(f"{outcome.rate:8.4f} linked  {score}  {outcome.setting.name}  (by {outcome.attack})")
     for name, reason in result.failed:
-        out.print(f"left out  {name}: {reason}", markup=False)
-    out.print(f"look at   {html}", markup=False)
+        out.print(f"left out  {name}: {reason}")
+    out.print(f"look at   {html}")
 
 
 def _whole_numbers(texts: list[str] | None) -> list[int]:

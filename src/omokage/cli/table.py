@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..errors import InputError
-from .console import names, out, pairs, stages
+from .console import names, note, out, pairs, stages
+from .outputs import hold
 
 if TYPE_CHECKING:
     from ..tables import Roles, Table
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def table(
+    context: typer.Context,
     source: Path = typer.Argument(..., metavar="TABLE", help="CSV, TSV, Parquet, Feather, .npy or .npz."),
     output: Path = typer.Option(..., "--output", "-o", help="Folder to write; must not exist.", rich_help_panel=OUTPUT),
     quasi: list[str] = typer.Option(
@@ -92,6 +94,9 @@ def table(
     key: Path = typer.Option(
         None, "--key", help="Also write the secret link from input rows to groups, here.", rich_help_panel=OUTPUT
     ),
+    sign: Path = typer.Option(
+        None, "--sign", help="Private key (omokage keygen) to sign the certificate with.", rich_help_panel=OUTPUT
+    ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier release.", rich_help_panel=OUTPUT),
 ) -> None:
     """Anonymize a table: groups of at least k people, or noise, in a space where averages make sense."""
@@ -99,6 +104,7 @@ def table(
     from ..release import require_places
     from ..tables import Roles, read_table
 
+    hold(context, output, key, inputs=(source,))
     require_places(output, key, overwrite)
     anonymizer = _anonymizer(k, noise, map_, group_map, synthesis_map, grouping, scale, seed, digits)
     anonymizer.unifier, anonymizer.rare = unifier, rare
@@ -111,7 +117,7 @@ def table(
             anonymizer.grouper = parse_grouper(_default_grouping(data, roles), k)
         release = anonymizer.release(data, roles=roles, unify=pairs(unify, "--unify"), progress=say)
         say("writing and checking the written bytes")
-        release.write(output, key=key, overwrite=overwrite)
+        release.write(output, key=key, sign=sign, overwrite=overwrite)
     summarize(output, key)
 
 
@@ -162,22 +168,18 @@ def _constraints(distinct: float | None, entropy: float | None, t: float | None)
 
 def summarize(output: Path, key: Path | None, look_at: Path | None = None) -> None:
     """Three lines a newcomer understands, and what to be careful with."""
-    from ..certificate import Certificate
-    from ..release import CERTIFICATE, READABLE
+    from ..certificate import READABLE, Certificate
 
-    certificate = Certificate.from_json((output / CERTIFICATE).read_text(encoding="utf-8"))
+    certificate, _ = Certificate.read(output)
     found = certificate.found
-    for note in certificate.notes:
-        out.print(f"[yellow]note[/yellow]      {note}", markup=True)
-    file = (certificate.output or {})["file"]
-    out.print(f"released  {found.rows} rows, {len(certificate.columns)} columns: {output / file}", markup=False)
-    if certificate.promise["kind"] == "noise":
-        out.print(f"noise     {certificate.promised()}", markup=False)
+    for each in certificate.notes:
+        note(each)
+    out.print(f"released  {found.rows} rows, {len(certificate.columns)} columns: {output / certificate.files[0].path}")
+    if certificate.k is None:
+        out.print(f"noise     {certificate.promised()}")
     else:
-        people = certificate.promise["counted"]
         out.print(
-            f"found     k = {found.k} on the written bytes ({certificate.promise['k']} asked, in {people}), "
+            f"found     k = {found.k} on the written bytes ({certificate.k} asked, in {certificate.counted}), "
             f"{found.groups} classes",
-            markup=False,
         )
-    out.print(f"look at   {look_at or output / READABLE}" + (f"; the secret key: {key}" if key else ""), markup=False)
+    out.print(f"look at   {look_at or output / READABLE}" + (f"; the secret key: {key}" if key else ""))
