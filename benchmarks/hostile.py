@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-SLOW, HANGS = 10.0, 60.0  # seconds
+SLOW, HANGS = 10.0, 300.0  # seconds of processor time, and of waiting for a result on a busy machine
 MEMORY = 6 << 30  # bytes a worker may take
 TOKENS = [
     b"", b",", b";", b"\t", b'"', b'""', b"\n", b"\r\n", b"\r", b"\0", b"\xff", b"\xef\xbb\xbf", b"NaN", b"inf", b"-0", b"1e309",
@@ -251,10 +251,11 @@ def work(kind: str, numbers: range, seed: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory() as folder:
+        outcome("csv", 0, 3, Path(folder))  # compiles the kernels, which is no input's fault
         for number in numbers:
-            begun = time.perf_counter()
+            begun = time.process_time()
             result = outcome(kind, number, seed, Path(folder))
-            print(f"{number}\t{time.perf_counter() - begun:.3f}\t{result}", flush=True)
+            print(f"{number}\t{time.process_time() - begun:.3f}\t{result}", flush=True)
 
 
 def run(kind: str, inputs: int, seed: int) -> list[tuple[int, float, str]]:

@@ -285,3 +285,10 @@ def test_two_arrays_that_would_give_one_column(tmp_path):
     np.savez(tmp_path / "t.npz", x=np.zeros((3, 2)), x_1=np.zeros(3))
     with pytest.raises(TableError, match="two columns would be called 'x_1'"):
         read_table(tmp_path / "t.npz")
+
+
+@pytest.mark.parametrize(("name", "words"), [("^a$", "begins with"), (" ", "without a name")])
+def test_odd_names_of_arrays(name, words, tmp_path):
+    np.savez(tmp_path / "t.npz", **{name: np.arange(5.0)})
+    with pytest.raises(TableError, match=words):
+        read_table(tmp_path / "t.npz")

@@ -322,6 +322,21 @@ def test_a_panic_of_the_reader_is_one_sentence(tmp_path, capfd):
     assert panics == 0
 
 
+@pytest.mark.parametrize("form", ["parquet", "feather"])
+def test_a_column_that_holds_nothing_is_not_read(form, tmp_path, monkeypatch):
+    """A damaged page of one made Polars ask for two exabytes."""
+    frame = pl.DataFrame({"a": [1, 2, 3], "nothing": [None] * 3, "b": ["x", "y", "z"]})
+    (tmp_path / f"t.{form}").write_bytes(packed(form, frame))
+    asked = []
+    reader = "read_parquet" if form == "parquet" else "read_ipc"
+    original = getattr(pl, reader)
+    monkeypatch.setattr(pl, reader, lambda content, columns: asked.append(columns) or original(content, columns=columns))
+    assert read_table(tmp_path / f"t.{form}").frame.equals(frame)
+    assert asked == [[0, 2]]
+    (tmp_path / f"t.{form}").write_bytes(packed(form, frame.select("nothing")))
+    assert read_table(tmp_path / f"t.{form}").frame.equals(frame.select("nothing"))
+
+
 def test_dates_that_no_calendar_has(tmp_path):
     frame = pl.DataFrame({"day": pl.Series([-800_000, 5, 3_000_000], dtype=pl.Int32).cast(pl.Date), "n": [1, 2, 3]})
     frame.write_parquet(tmp_path / "t.parquet")

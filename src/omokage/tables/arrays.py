@@ -14,6 +14,7 @@ import polars as pl
 from numpy.lib import format as npy
 
 from ..errors import TableError
+from .header import usable
 from .table import Table, kind_of
 
 ALWAYS = 1 << 28  # bytes that an archive may always unpack to
@@ -37,6 +38,8 @@ def read_arrays(path: Path, content: bytes) -> Table:
             if column in columns:
                 raise TableError(f"{path.name}: two columns would be called {column!r}: rename an array")
             columns[column] = _series(path.name, column, wide[:, j])
+    if not all(name.strip() for name in usable(path.name, list(columns))):
+        raise TableError(f"{path.name} has an array without a name: name it")
     if len({len(column) for column in columns.values()}) > 1:
         raise TableError(f"{path.name}: its arrays have different numbers of rows")
     frame = pl.DataFrame(columns)

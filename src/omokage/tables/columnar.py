@@ -13,6 +13,7 @@ import polars as pl
 from ..errors import TableError
 from .arrays import MOST_COLUMNS, require_size
 from .ipc_sizes import unpacked_size
+from .table import kind_of
 
 RATIO = 1000  # times its own size that a file may unpack to: columns of few values pack better than arrays
 WIDTH = 16  # bytes of a cell of text, as Polars holds it
@@ -31,13 +32,24 @@ def read_columnar(file: str, content: bytes, form: str) -> pl.DataFrame:
             size = rows * sum(_width(dtype) for dtype in schema.dtypes())
             size = max(size, unpacked_size(content)) if form == "feather" else size
             require_size(file, len(content), size, RATIO, "save it again without compression")
-            return pl.read_parquet(content) if form == "parquet" else pl.read_ipc(content)
+            for name, dtype in schema.items():
+                kind_of(pl.Series(name, [], dtype=dtype))  # what cannot be anonymized is refused unread
+            return _read(content, form, schema, rows)
     except TableError:
         raise
     except (Exception, pl.exceptions.PanicException):  # noqa: BLE001 - what a damaged file raises is not documented
         raise TableError(
             f"{file} cannot be read as a table: it is damaged, cut off or of another form than its ending says"
         ) from None
+
+
+def _read(content: bytes, form: str, schema: pl.Schema, rows: int) -> pl.DataFrame:
+    """The columns that hold anything; a damaged page of one that holds nothing makes Polars ask for exabytes."""
+    full = [j for j, dtype in enumerate(schema.dtypes()) if dtype != pl.Null]  # by place: a name may be a pattern
+    read = (pl.read_parquet if form == "parquet" else pl.read_ipc)(content, columns=full) if full else pl.DataFrame()
+    if full and read.height != rows:
+        raise ValueError("the numbers of rows differ")
+    return pl.DataFrame({name: read[name] if name in read.columns else pl.Series(name, [None] * rows) for name in schema})
 
 
 def _width(dtype: pl.DataType) -> int:
