@@ -25,6 +25,7 @@ from dr_paper import KS, PAPER_K, PAPER_NOISE, PAPER_UTILITY
 from numpy.typing import NDArray
 
 from omokage import Anonymizer, Laplace
+from omokage.base.files import write_whole
 from omokage.evaluate import Utility, link, reidentify, utility
 from omokage.grouping import parse_grouper
 from omokage.maps import parse_map
@@ -86,9 +87,8 @@ class Store:
             self.cells[key] = {**work(), "wall": round(time.perf_counter() - begun, 1)}
             print(f"{key}: {self.cells[key]}", flush=True)
             if self.path:
-                stage = self.path.with_suffix(".part")
-                stage.write_text(json.dumps({"cells": self.cells}, indent=1, ensure_ascii=False) + "\n")
-                stage.replace(self.path)
+                kept = json.dumps({"cells": self.cells}, indent=1, ensure_ascii=False) + "\n"
+                write_whole(self.path, kept.encode())
         return self.cells[key]
 
 

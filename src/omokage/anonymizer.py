@@ -280,7 +280,8 @@ class Anonymizer:
         known = {c.name: table.kinds[c.name] for c in columns}
         released = Table(frame, known, table.format, table.separator, arrays=table.arrays)
         unseen = [table.verbatim(name).cast(pl.String) for name in role if role[name] in ("identifier", "person")]
-        hidden = Hidden(pl.DataFrame(unseen), persons)
+        unified = [table.verbatim(name).cast(pl.String) for name in quasi if table.kinds[name] in ("code", "category")]
+        hidden = Hidden(pl.DataFrame(unseen), pl.DataFrame(unified), persons)
         return Release(_same_type(frame, data), certificate, key, released, tuple(self.constraints), synthesis, group, hidden)
 
     def _group_columns(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -222,10 +224,10 @@ def _list_left_out(left: tuple[LeftOut, ...], output: Path) -> Path | None:
     path = _left_out_place(output)
     if not left:
         return None
-    import polars as pl
-
-    listed = pl.DataFrame([{"photo": each.photo, "reason": each.reason} for each in left]).write_csv()
-    write_new(path, listed.encode(), overwrite=True, ours=_is_left_out, private=True)
+    listed = io.StringIO()
+    csv.writer(listed, lineterminator="\n").writerows([("photo", "reason"), *((each.photo, each.reason) for each in left)])
+    content = listed.getvalue().encode(errors="surrogateescape")  # a name is written with the bytes it has on the disk
+    write_new(path, content, overwrite=True, ours=_is_left_out, private=True)
     for each in left[:10]:
         err.print(f"left out  {each.photo}: {each.reason}")
     return path

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
@@ -23,6 +22,7 @@ from sklearn.model_selection import train_test_split
 
 from ..anonymizer import Anonymizer
 from ..base.files import write_whole
+from ..base.scratch import scratch
 from ..errors import InputError, OmokageError, OutputError
 from ..grouping import parse_grouper
 from ..maps import parse_map
@@ -150,9 +150,10 @@ def compare(
     done = _load(keep, mark)
     left = [s for s in settings if s.name not in done]
     workers = max(1, min(jobs or os.cpu_count() or 1, int(memory // _need(x)), len(left) or 1))
-    with tempfile.TemporaryDirectory(prefix="omokage-") as folder:
-        np.save(Path(folder) / "x.npy", x)
-        np.save(Path(folder) / "y.npy", y)
+    with scratch() as place:
+        folder = str(place)
+        np.save(place / "x.npy", x)
+        np.save(place / "y.npy", y)
         if "original" not in done:
             done["original"] = _original(folder, model, random_state)
             _append(keep, mark, "original", done["original"])

@@ -6,7 +6,6 @@ is removed at the end; every different released picture is measured once.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import cv2
 import numpy as np
 
+from ..base.scratch import scratch
 from ..certificate import Certificate
 from ..certificate import Found as Counted
 from ..counting import count
@@ -110,8 +110,7 @@ def evaluate_faces(
         raise InputError(f"{missing} of the {of} photos that the key names are not in {photos}: give the folder they came from")
     given = None if labels is None else read_labels(labels, link.photos)
     sample, notes = _sample(link, way)
-    with tempfile.TemporaryDirectory(prefix="omokage-faces-") as place:
-        work = Path(place)
+    with scratch() as work:
         found = _seen_again([there[name] for name in dict.fromkeys(link.photos)], link, way, work, workers, progress)
         originals, released, unaveraged = measure(
             found, link.pictures, sample, way, work, workers, lambda done, of: progress("measuring faces", done, of)
