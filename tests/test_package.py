@@ -17,6 +17,7 @@ PACKAGE = ROOT / "src" / "omokage"
 # The way of the data: a part may import itself and what stands before it.
 LAYERS = [
     {"errors"},
+    {"base"},
     {"models"},
     {"faces"},
     {"tables", "grouping", "maps", "noise", "learn"},

@@ -10,6 +10,7 @@ import typer
 
 from ..errors import InputError
 from .console import err, names, out
+from .outputs import hold
 
 if TYPE_CHECKING:
     from ..tables import Table
@@ -20,6 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
+    context: typer.Context,
     source: Path = typer.Argument(..., metavar="TABLE", help="A table of numbers with a target."),
     target: str = typer.Option(..., "--target", help="Column to learn to predict."),
     html: Path = typer.Option(..., "--html", help="The page to write; FILE.jsonl beside it keeps finished settings."),
@@ -38,8 +40,11 @@ def compare(
 
     from ..evaluate.comparison import compare as run
     from ..evaluate.comparison import settings_of
-    from ..report import comparison_page, write_page
+    from ..report import comparison_page, require_report_places, write_page
 
+    keep = html.with_suffix(".jsonl")
+    hold(context, html, keep, inputs=(source,))
+    require_report_places(html)
     settings = settings_of(_whole_numbers(k), names(map_), tuple(grouping), names(noise))
     x, y = _numbers(source, target, names(quasi))
     columns = (
@@ -56,7 +61,7 @@ def compare(
             bar.update(task, completed=done, total=total, description=f"done: {name}")
 
         result = run(
-            x, y, settings, target=target, keep=html.with_suffix(".jsonl"), model=model, sample=sample or None, jobs=jobs,
+            x, y, settings, target=target, keep=keep, model=model, sample=sample or None, jobs=jobs,
             random_state=seed, progress=show,
         )  # fmt: skip
     words = ["omokage", "compare", source.name, "--target", target, "--html", html.name]

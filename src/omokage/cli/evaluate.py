@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from .console import names, out, stages
+from .outputs import hold
 
 
 def register(app: typer.Typer) -> None:
@@ -16,6 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluate(
+    context: typer.Context,
     original: Path = typer.Argument(..., metavar="TABLE", help="The table that the release was made from."),
     release: Path = typer.Argument(..., metavar="FOLDER", help="The release."),
     key: Path = typer.Option(..., "--key", help="The secret key that omokage table --key has written."),
@@ -30,9 +32,11 @@ def evaluate(
     """Attack a release, learn from it, measure what drifted; as sentences and, with --html, as a page."""
     from ..evaluate import link_files
     from ..evaluate.evaluation import evaluate as judge
-    from ..report import evaluation_page, write_page
+    from ..report import evaluation_page, require_report_places, write_page, write_results
     from ..report.page import verdict
 
+    hold(context, html, results, inputs=(original, release, key))
+    require_report_places(html, results, release)
     with stages() as say:
         say("verifying the release and reading both tables")
         both = link_files(original, release, key)
@@ -51,7 +55,7 @@ def evaluate(
             words += ["--target", target] if target else []
             write_page(evaluation_page(result, repeat=shlex.join(words)), html)
         if results is not None:
-            write_page(json.dumps(result.to_dict(), indent=2) + "\n", results)
+            write_results(json.dumps(result.to_dict()), results)
     for sentence in verdict(result):
         out.print(sentence, markup=False)
     if html is not None:

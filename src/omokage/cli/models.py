@@ -36,7 +36,7 @@ def get(names: list[str] = typer.Argument(..., metavar="NAME…", help="Names fr
     from ..models import get as fetch
 
     for name in ZOO if names == ["all"] else names:
-        out.print(f"{name}  {fetch(name, again=True)}", markup=False)
+        out.print(f"{name}  {fetch(name)}", markup=False)
 
 
 def where() -> None:

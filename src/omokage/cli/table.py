@@ -9,6 +9,7 @@ import typer
 
 from ..errors import InputError
 from .console import names, out, pairs, stages
+from .outputs import hold
 
 if TYPE_CHECKING:
     from ..tables import Roles, Table
@@ -23,6 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def table(
+    context: typer.Context,
     source: Path = typer.Argument(..., metavar="TABLE", help="CSV, TSV, Parquet, Feather, .npy or .npz."),
     output: Path = typer.Option(..., "--output", "-o", help="Folder to write; must not exist.", rich_help_panel=OUTPUT),
     quasi: list[str] = typer.Option(
@@ -89,6 +91,7 @@ def table(
     from ..release import require_places
     from ..tables import Roles, read_table
 
+    hold(context, output, key, inputs=(source,))
     require_places(output, key, overwrite)
     anonymizer = _anonymizer(k, noise, map_, group_map, synthesis_map, grouping, scale, seed, digits)
     anonymizer.unifier = unifier

@@ -7,6 +7,7 @@ space → write one picture per photo under a random name → read the written b
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import secrets
 import shutil
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.files import write_whole
 from ..certificate import Certificate, count, versions
 from ..errors import InputError, NotEnoughPeople, OutputError
 from ..faces.image import Picture, encode_picture
@@ -32,7 +34,7 @@ from ..release import CERTIFICATE, Key, key_content, publish, require_places, re
 from ..unify import Mean
 from .codes import Code, kept_codes, load_codes
 from .photos import Photo, list_photos
-from .survey import Found, LeftOut, Look, spread, survey, write_whole
+from .survey import Found, LeftOut, Look, spread, survey
 from .written import FOLDER, classes_of_pictures, digest_of
 
 Progress = Callable[[str, int, int], None]
@@ -149,7 +151,7 @@ def _settled(seed: int | None, work: Path) -> int:
         if text.isdigit():
             return int(text)
     chosen = seed_from(seed)
-    write_whole(kept, str(chosen).encode())
+    write_whole(kept, str(chosen).encode(), private=True)
     return chosen
 
 
@@ -221,9 +223,9 @@ def _reference(found: list[Found], settings: FaceSettings, work: Path) -> Path |
     if not path.exists():
         step = max(1, len(found) // 512)  # a mean of some hundreds is that of all
         total = sum(mesh_points(face.portrait()) for face in found[::step])
-        temporary = work / "reference.tmp.npy"
-        np.save(temporary, total / len(found[::step]))
-        temporary.replace(path)
+        sink = io.BytesIO()
+        np.save(sink, total / len(found[::step]))
+        write_whole(path, sink.getvalue(), private=True)
     return path
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
+from .. import __version__
 from ..certificate import FACES_NOT_COVERED, NOISE_NOT_COVERED, NOT_COVERED
-from ..errors import InputError, MissingExtra, OutputError
+from ..errors import InputError, MissingExtra
 from ..evaluate.comparison import Comparison
 from ..evaluate.evaluation import Evaluation
 from ..evaluate.faces_figures import RECOGNIZERS, FaceEvaluation
@@ -160,22 +158,4 @@ def _render(template: str, **values: Any) -> str:
     )
     # only our own plots are markup; whatever comes from the data is escaped
     marked = {name: Markup(v) if isinstance(v, str) and v.startswith("<svg") else v for name, v in values.items()}
-    return environment.get_template(template).render(**marked)
-
-
-def write_page(text: str, path: str | Path) -> Path:
-    """Write a page whole or not at all."""
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, stage = tempfile.mkstemp(prefix=".omokage-", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(stage).chmod(0o644)
-            Path(stage).replace(path)
-        finally:
-            Path(stage).unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}") from None
-    return path
+    return environment.get_template(template).render(version=__version__, **marked)
