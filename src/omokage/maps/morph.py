@@ -41,12 +41,13 @@ from ..errors import MapError
 from ..faces.align import Points
 from ..faces.image import Picture
 from ..faces.portrait import PARTS, Portrait, decided
-from .mesh import Mesh, mesh_points, outline
+from .mesh import Mesh, face_edge, mesh_points, outline
 
 GROUND = (226.0, 204.0)  # the calm ground: grey, lighter at the top
 _CELLS = 32  # side of the fills
 _NEAR, _FAR = 1.5, 6.0  # how far a fill looks for its part, in cells
 _DETAIL = 3.0  # what is narrower than this, in 256ths of the side, is strengthened
+_RIM = 0.03  # width of the plain rim of a face that is laid into a photo, in sides
 _SHARP = 3.0  # how strongly a pixel goes to the part that most members show
 
 
@@ -136,11 +137,14 @@ class Morph:
         return np.round(np.clip(out, 0, 255)).astype(np.uint8)
 
     def decode_skin(self, vector: NDArray[Any], shape: Points) -> Picture:
-        """The face alone, in a given shape: no hair, hat or glasses, and skin on beyond its edge; to be laid into a photo."""
+        """The face alone, in a given shape, to be laid into a photo: no hair, hat or glasses, plain skin at its edge and beyond."""
         _, shown, coloured, fills = self._split(vector)
-        face = PARTS.index("face")
-        colours, weights = _faded(shown[..., face], coloured[:, :, face], self._enlarged(fills[:, :, face]))
-        picture, weight = self._bent([colours, weights], shape)
+        face, fill = PARTS.index("face"), self._enlarged(fills)
+        colours, weights = _faded(shown[..., face], coloured[:, :, face], fill[:, :, face])
+        inside = _inside(face_edge(shape), self.size)
+        picture, weight, *plain = self._bent([colours, weights, fill[:, :, face]], shape)
+        picture = inside[..., None] * picture + (1 - inside[..., None]) * np.dstack(plain)
+        weight = inside * weight + (1 - inside)
         return np.round(np.clip(self._detailed(picture, weight), 0, 255)).astype(np.uint8)
 
     def shape_of(self, vector: NDArray[Any]) -> Points:
@@ -199,6 +203,14 @@ def _glasses_whole(parts: NDArray[np.uint8]) -> NDArray[np.uint8]:
     out = np.minimum(parts, 255 - grown[..., None])
     out[..., at] = grown
     return out
+
+
+def _inside(edge: Points, size: int) -> NDArray[np.float32]:
+    """1 within a closed line, falling to 0 towards it."""
+    mask = cv2.fillPoly(np.zeros((size, size), np.uint8), [np.round((edge * size - 0.5) * 16).astype(np.int32)], 1, shift=4)
+    depth = cv2.distanceTransform(np.pad(mask, 1), cv2.DIST_L2, 5)[1:-1, 1:-1]
+    ramp = np.clip(depth / (_RIM * size) - 0.5, 0, 1)
+    return np.asarray(ramp * ramp * (3 - 2 * ramp), np.float32)
 
 
 def _silhouette(person: NDArray[Any], reference: Points, unit: float) -> NDArray[np.float32]:
