@@ -27,7 +27,7 @@ from pathlib import Path
 
 from ..errors import OutputError
 
-_LOCK, _NEW = "lock", "new"
+_SUFFIX, _LOCK, _NEW = ".omokage-stage", "lock", "new"
 _READY = re.compile(r"ready-[0-9]+")
 _PAUSE = 0.05  # seconds between two looks at a lock that another process holds
 _TO_NFS = ".nfs"  # what an NFS client calls a file that was deleted while somebody has it open
@@ -97,7 +97,12 @@ def remove(path: Path) -> None:
 def stage_of(place: Path) -> Path:
     """The hidden folder of an output."""
     name = place.name if len(os.fsencode(place.name)) <= 200 else hashlib.sha256(os.fsencode(place.name)).hexdigest()
-    return place.with_name(f".{name}.omokage-stage")
+    return place.with_name(f".{name}{_SUFFIX}")
+
+
+def places_of_stages(folder: Path, pattern: str) -> list[Path]:
+    """The outputs whose names fit the pattern and whose stages lie in a folder: of runs that go on, or were killed."""
+    return [folder / left.name[1:].removesuffix(_SUFFIX) for left in folder.glob(f".{pattern}{_SUFFIX}")]
 
 
 _held: dict[Path, Claim] = {}

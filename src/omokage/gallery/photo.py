@@ -7,7 +7,6 @@ takes on the place, the size, the tilt, the turn and nod of the head and the lig
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from ..base.scratch import scratch
 from ..errors import InputError, NotEnoughPeople
 from ..faces.align import Alignment, Points, ffhq_alignment
 from ..faces.find import Face, Finder
@@ -159,8 +159,8 @@ def anonymize_photo(
     picture, number = photo, 0
     stand_ins: list[_StandIn] = []
     if chosen:
-        with tempfile.TemporaryDirectory(prefix="omokage-") as work:  # readable by the owner alone
-            people = gather(crowd, Path(work), size, workers, progress, least=k)
+        with scratch() as work:
+            people = gather(crowd, work, size, workers, progress, least=k)
             picture, stand_ins = _replace(photo, [faces[i] for i in chosen], people, k, way, size, progress)
             number = len(people)
     for i in covered:
