@@ -40,8 +40,8 @@ def test_verify_fails_with_1_after_one_edit(run, patients, tmp_path):
     file.write_text(file.read_text().replace("122*,35,M,Cold", "1220,35,M,Cold"))
     result = run("verify", tmp_path / "out")
     assert result.code == 1
-    assert "FAIL  k: k = 1 found, 2 promised" in result.out
-    assert "does NOT hold" in result.out
+    assert "FAIL k: k = 1 found, 2 promised" in result.out
+    assert "does NOT keep its promise" in result.out
 
 
 def test_every_column_unifies_its_own_way(run, patients, tmp_path):
@@ -88,8 +88,8 @@ def test_different_spaces_to_group_and_to_average_in(run, tmp_path):
         result = run("table", tmp_path / "t.npy", "-o", tmp_path / "out", "--k", 5, "--quasi", "*", "--overwrite", *extra)
         assert result.code == 0, result.err
     method = json.loads((tmp_path / "out" / "certificate.json").read_text())["method"]
-    assert method["group map"] == "Identity()"
-    assert method["synthesis map"] == "PCA(n_components=2)"
+    assert method["group_map"] == []
+    assert method["synthesis_map"] == [{"name": "pca", "options": {"n_components": 2}}]
 
 
 def test_noise(run, tmp_path):

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from omokage import Anonymizer, Cells, Laplace, Mondrian, Roles
-from omokage.errors import InputError, VerificationError
+from omokage.errors import InputError, OutputError, VerificationError
 from omokage.evaluate import MODELS, disclosure, drift, link, link_files, reidentify, utility
 from omokage.evaluate.comparison import Setting, compare, settings_of
 from omokage.evaluate.disclosure import membership_risk
@@ -141,11 +141,11 @@ def test_files_that_do_not_belong_together(tmp_path):
     with pytest.raises(InputError, match="not the table that this release was made from"):
         link_files(tmp_path / "other.csv", tmp_path / "out", tmp_path / "key.json")
     (tmp_path / "bad.json").write_text("{}")
-    with pytest.raises(InputError, match="cannot be read as the key"):
+    with pytest.raises(InputError, match="cannot be read as a key"):
         link_files(tmp_path / "t.csv", tmp_path / "out", tmp_path / "bad.json")
     data = tmp_path / "out" / "data.csv"
     data.write_text(data.read_text().replace("flu", "fly", 1))
-    with pytest.raises(VerificationError, match="does not hold what it promises"):
+    with pytest.raises(VerificationError, match="does not keep its promise"):
         link_files(tmp_path / "t.csv", tmp_path / "out", tmp_path / "key.json")
 
 
@@ -275,7 +275,7 @@ def test_standard_units_are_the_stronger_attack_where_units_differ():
 # ---------------------------------------------------------------------- comparing settings
 
 
-def test_compare_resumes_and_keeps_what_a_kill_left(tmp_path, labelled):
+def test_compare_resumes_and_replaces_nothing_foreign(tmp_path, labelled):
     x, y = labelled
     settings = settings_of([5, 20], ["none", "pca:2", "log+pca:2/none"], ["cells"], ["laplace:0.5"])
     assert len(settings) == 8
@@ -283,7 +283,12 @@ def test_compare_resumes_and_keeps_what_a_kill_left(tmp_path, labelled):
     options = {"target": "t", "keep": keep, "model": "logistic", "jobs": 1}
     first = compare(x, y, settings[:2], **options)
     assert len(first.outcomes) == 2
-    keep.write_text(keep.read_text() + '{"mark": "cut o')  # killed in the middle of a line
+    whole = keep.read_text()
+    keep.write_text(whole + "notes of my own")
+    with pytest.raises(OutputError, match="holds more than finished settings"):
+        compare(x, y, settings, **options)
+    assert keep.read_text() == whole + "notes of my own"
+    keep.write_text(whole)
     ran = []
     result = compare(x, y, [*settings, Setting("nmf:2", 5)], progress=lambda name, *_: ran.append(name), **options)
     assert len(ran) == 7

@@ -87,8 +87,14 @@ def test_existing_folders_are_not_replaced(table, tmp_path):
     save_model(model, folder, overwrite=True)
     foreign = tmp_path / "photos"
     foreign.mkdir()
+    (foreign / "model.json").write_text("my own notes on models")
     with pytest.raises(OutputError, match="not a model folder"):
         save_model(model, foreign, overwrite=True)
+    (folder / "thesis.txt").write_text("ten years of work")
+    with pytest.raises(OutputError, match="holds more than a model"):
+        save_model(model, folder, overwrite=True)
+    assert (folder / "thesis.txt").exists()
+    assert (foreign / "model.json").exists()
 
 
 def change(folder, **changes):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from omokage import models
-from omokage.errors import InputError, ModelError
+from omokage.errors import InputError, ModelError, OutputError
 from omokage.models import fetch
 from omokage.models.zoo import ZOO, Carrier, Entry
 
@@ -51,7 +51,7 @@ def toy(tmp_path, monkeypatch):
 
 
 def leftovers(home: Path) -> list[str]:
-    return sorted(p.name for p in (home / "models").iterdir() if not p.name.endswith(".lock"))
+    return sorted(p.name for p in (home / "models").iterdir())
 
 
 def test_fetches_once_says_so_and_names_the_licence(toy, tmp_path, capsys, monkeypatch):
@@ -101,14 +101,41 @@ def test_a_converter_that_fails_leaves_nothing(toy, tmp_path, monkeypatch):
     assert leftovers(tmp_path / "home") == []
 
 
-def test_a_cached_file_that_was_changed_is_fetched_again(toy):
+def test_a_cached_file_that_was_changed_is_fetched_again(toy, tmp_path):
+    """Also one of the same size: sizes alone were compared."""
+    path = models.get("toy")
+    for damaged in (b"x" * len(WEIGHTS), b"short"):
+        path.write_bytes(damaged)
+        assert models.cached("toy") is None
+        assert models.get("toy").read_bytes() == WEIGHTS
+    assert leftovers(tmp_path / "home") == ["toy"]
+
+
+def test_a_cached_file_is_hashed_once_in_a_process(toy, monkeypatch):
+    path = models.get("toy")
+    models.get("toy")
+    monkeypatch.setattr(fetch, "_sha256", lambda file: pytest.fail("it was hashed before"))
+    assert models.get("toy") == path
+
+
+def test_a_card_cannot_vouch_for_a_file_that_was_published(toy):
+    """Where a network is kept as it was published, its hash is that of the zoo, whatever the card says."""
     path = models.get("toy")
     path.write_bytes(b"x" * len(WEIGHTS))
-    assert models.get("toy").read_bytes() != WEIGHTS  # the size is right: not looked at on every use
-    assert models.get("toy", again=True).read_bytes() == WEIGHTS
-    path.write_bytes(b"short")
+    card = json.loads((path.parent / "card.json").read_text())
+    card["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (path.parent / "card.json").write_text(json.dumps(card))
     assert models.cached("toy") is None
     assert models.get("toy").read_bytes() == WEIGHTS
+
+
+def test_foreign_files_in_the_cache_are_not_deleted(toy):
+    path = models.get("toy")
+    path.write_bytes(b"damaged")
+    (path.parent / "thesis.txt").write_text("ten years of work")
+    with pytest.raises(OutputError, match="no model: move them away; OMOKAGE_HOME"):
+        models.get("toy")
+    assert (path.parent / "thesis.txt").exists()
 
 
 def test_the_progress_bar_does_not_mind_files_that_vanish(tmp_path, monkeypatch):

@@ -17,11 +17,14 @@ PACKAGE = ROOT / "src" / "omokage"
 # The way of the data: a part may import itself and what stands before it.
 LAYERS = [
     {"errors"},
+    {"base"},
     {"models"},
     {"faces"},
     {"tables", "grouping", "maps", "noise", "learn"},
     {"unify"},
-    {"certificate"},
+    {"certificate", "notes"},
+    {"certificate_text", "counting", "key", "signing"},
+    {"leaks"},
     {"release"},
     {"anonymizer", "gallery"},
     {"verification"},

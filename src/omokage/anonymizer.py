@@ -14,29 +14,26 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from .certificate import (
-    Certificate,
-    Column,
-    classes_of_frame,
-    classes_of_rows,
-    count,
-    sensitive_columns,
-    telling_columns,
-    uneven_units,
-    versions,
-)
+from .certificate import Certificate, Column, Found, KAnonymity, Noisy, Source, TableMethod, versions
+from .counting import classes_of_frame, classes_of_rows, count, recount, sensitive_columns
 from .errors import InputError, MapError, NotEnoughPeople
+from .grouping import GROUPERS
 from .grouping.constraints import Constraint, merge_until
 from .grouping.matrix import Labels, check_k, seed_from
 from .grouping.persons import person_codes, person_weights, whose
+from .key import Key
+from .leaks import Hidden
 from .maps import Identity
+from .maps.parts import part_of, parts_of
 from .maps.run import describe, finite, seeded, way_back
 from .noise import Laplace
-from .release import Release, key_for, recount, require_promise, shuffled
+from .notes import telling_columns, uneven_units
+from .release import Release, require_promise, shuffled
 from .tables.encode import Scale, as_numbers, encode
 from .tables.read import with_kinds
 from .tables.roles import Roles
 from .tables.table import Kind, Table, as_table, is_frame
+from .tables.write import rebuilt
 from .unify import DEFAULT_UNIFIER, MATRIX_UNIFIERS, Weights, check_unifier, unify_column
 
 Progress = Callable[[str], None]
@@ -74,7 +71,7 @@ class Anonymizer:
         Significant digits of released numbers; None keeps all.
     random_state : int or None
         Fixes groupers and maps that were given no seed of their own, and the order of the released rows. It is written
-        into the certificate; noise never uses it.
+        only into the secret key; noise never uses it.
 
     Examples
     --------
@@ -223,12 +220,10 @@ class Anonymizer:
         order = shuffled(np.argsort(classes[done.labels], kind="stable"), seed)
         out = np.ascontiguousarray(done.unified[done.labels][order])
         names = tuple(f"x_{j}" for j in range(out.shape[1]))
-        key = key_for(done.labels if self.noise is None else None, order, persons)
+        key = Key.of(done.labels if self.noise is None else None, order, persons, seed)
         columns = tuple(Column(name, "quasi", "number", self._how()) for name in names)
         found = count(classes_of_rows(out), persons=key.persons_by_row())
-        certificate = self._certificate(
-            found, columns, persons, {"rows": len(x), "columns": x.shape[1], "sha256": None}, seed, ()
-        )
+        certificate = self._certificate(found, columns, persons, Source(len(x), x.shape[1]), ())
         table = Table(
             pl.DataFrame(out, schema=list(names), orient="row"),
             dict.fromkeys(names, "number"),
@@ -268,7 +263,7 @@ class Anonymizer:
         if mapped:
             who = "noise" if self.synthesis_map is None else f"the map {describe(self.synthesis_map)}"
             x = as_numbers(table, quasi, who)
-            notes += uneven_units(x, describe(self.synthesis_map))
+            notes += uneven_units(x, any(part.name == "std" for part in parts_of(self.synthesis_map)))
             done = self._anonymize(x, persons, seed, progress, merge)
             labels, synthesis = done.labels, done.synthesis
             groups = pl.DataFrame(done.unified, schema=quasi, orient="row")
@@ -278,13 +273,14 @@ class Anonymizer:
             groups = pl.DataFrame([self._unify(table, c, labels, weights) for c in columns if c.role == "quasi"])
         progress("arranging")
         order, frame = self._arrange(table, columns, groups, labels, seed)
-        key = key_for(labels if self.noise is None else None, order, persons)
-        source = {"rows": len(frame), "columns": len(table.frame.columns), "sha256": table.sha256}
+        key = Key.of(labels if self.noise is None else None, order, persons, seed, table.sha256)
         found = recount(frame, columns, self.constraints, key.persons_by_row())
-        certificate = self._certificate(found, columns, persons, source, seed, notes)
+        certificate = self._certificate(found, columns, persons, Source(len(frame), len(table.frame.columns)), notes)
         known = {c.name: table.kinds[c.name] for c in columns}
         released = Table(frame, known, table.format, table.separator, arrays=table.arrays)
-        return Release(_same_type(frame, data), certificate, key, released, tuple(self.constraints), synthesis)
+        unseen = [table.verbatim(name).cast(pl.String) for name in role if role[name] in ("identifier", "person")]
+        hidden = Hidden(pl.DataFrame(unseen), persons)
+        return Release(_same_type(frame, data), certificate, key, released, tuple(self.constraints), synthesis, hidden)
 
     def _group_columns(
         self, table: Table, quasi: list[str], persons: Labels | None, seed: int, progress: Progress,
@@ -316,7 +312,7 @@ class Anonymizer:
                 kind = table.kinds[name]
                 default = DEFAULT_UNIFIER[kind]
                 how = self._how() if mapped else check_unifier(name, kind, unify.get(name, default))
-            columns.append(Column(name, part, table.kinds[name], how))
+            columns.append(Column(name, part, table.kinds[name], how))  # type: ignore[arg-type]
         return tuple(columns)
 
     def _unify(self, table: Table, column: Column, labels: Labels, weights: Weights) -> pl.Series:
@@ -345,39 +341,29 @@ class Anonymizer:
         unified = groups[labels[order]]
         kept = pl.DataFrame([s.gather(order) for s in asis]) if asis else pl.DataFrame()
         frame = pl.DataFrame([unified[c.name] if c.role == "quasi" else kept[c.name] for c in columns])
-        return order, frame
+        return order, rebuilt(frame)  # gathering moves views only: the buffers would still hold the input's order
 
     # ------------------------------------------------------------------ the certificate
 
     def _certificate(
-        self,
-        found: Any,
-        columns: Sequence[Column],
-        persons: Labels | None,
-        source: dict[str, Any],
-        seed: int,
-        notes: Sequence[str],
+        self, found: Found, columns: Sequence[Column], persons: Labels | None, source: Source, notes: Sequence[str]
     ) -> Certificate:
+        promise: KAnonymity | Noisy
         if self.noise is not None:
-            promise = {"kind": "noise", "distribution": type(self.noise).__name__, "scale": self.noise.scale}
+            promise = Noisy(type(self.noise).__name__, float(self.noise.scale))  # type: ignore[arg-type]
             if self.noise.random_state is not None:
-                notes = [
-                    *notes,
-                    "The noise was drawn with a fixed seed: whoever knows it can take the noise off again.",
-                ]
+                notes = [*notes, "The noise was drawn with a fixed seed: whoever knows it can take the noise off again."]
         else:
-            promise = {
-                "kind": "k-anonymity", "k": int(self.grouper.k), "counted": "rows" if persons is None else "persons"
-            }  # fmt: skip
-        method = {
-            "grouping": "none" if self.grouper is None else describe(self.grouper),
-            "group map": describe(self.group_map or self.synthesis_map),
-            "synthesis map": describe(self.synthesis_map),
-            "scale": self.scale,
-            "digits": self.digits,
-            "seed": seed,
-        }
-        certificate = Certificate(promise, found, method, tuple(columns), source, notes=tuple(notes), versions=versions())
+            promise = KAnonymity(int(self.grouper.k), "rows" if persons is None else "persons")
+        method = TableMethod(
+            grouping=None if self.grouper is None else part_of(self.grouper, GROUPERS),
+            group_map=parts_of(self.group_map or self.synthesis_map),
+            synthesis_map=parts_of(self.synthesis_map),
+            unifier=self._how(),
+            scale=self.scale,
+            digits=self.digits,
+        )
+        certificate = Certificate(promise, found, method, tuple(columns), source, notes=tuple(notes), versions=dict(versions()))
         require_promise(certificate)
         return certificate
 

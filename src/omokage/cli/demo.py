@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..base.files import publish_folder, require_folder
 from ..errors import MissingExtra, ModelError, OutputError
 from .console import out, stages
+from .outputs import hold
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 
 K = 5
 CROWD = 32
+LIST, FORMAT = "demo.json", "omokage-demo/1"
 
 
 def register(app: typer.Typer) -> None:
@@ -26,42 +31,73 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
+    context: typer.Context,
     output: Path = typer.Option(Path("demo"), "--output", "-o", help="Folder for what the demo makes."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace what an earlier demo has made."),
 ) -> None:
     """Anonymize 569 real patients, 1,797 handwritten digits and a crowd of people who do not exist, and show what came out."""
+    from .table import summarize
+
+    hold(context, output)
+    require_folder(output, overwrite=overwrite, ours=_require_demo)
+    with stages() as say:
+        publish_folder(output, lambda stage: _fill(stage, say), overwrite=overwrite, ours=_require_demo)
+    for picture in ("digits.png", "faces.png"):
+        if (output / picture).exists():
+            out.print(f"picture   {output / picture}")
+    report = output / "report.html"
+    summarize(output / "patients", None, report if report.exists() else None)
+
+
+def _fill(stage: Path, say: Callable[[str], None]) -> None:
+    """All that the demo makes, and a list of it, so that a later demo replaces this and nothing else."""
     from ..anonymizer import Anonymizer
     from ..grouping import Cells
     from ..maps import parse_map
-    from ..release import require_places
     from ..tables import Roles, read_table
-    from .table import summarize
 
-    place = output / "patients"
-    require_places(place, None, overwrite)
-    with stages() as say:
-        say("taking 569 patients of the Wisconsin breast cancer study, which come with scikit-learn")
-        source = output / "patients.csv"
-        _write_input(_patients(), source)
-        say(f"anonymizing them: groups of at least {K} in 10 principal components")
-        anonymizer = Anonymizer(Cells(K), synthesis_map=parse_map("std+pca:10"), digits=6, random_state=0)
-        roles = Roles(identifier=["patient"], rest="quasi", keep=["diagnosis"])
-        table = read_table(source)
-        release = anonymizer.release(table, roles=roles, progress=say)
-        say("writing and checking the written bytes")
-        release.write(place, overwrite=overwrite)
-        say("drawing handwritten digits before and after")
-        picture = draw_digits(output / "digits.png")
-        report = _report(table, release, output / "report.html", say)
-        crowd = _crowd(output, overwrite, say)
-    for drawn in (picture, crowd):
-        if drawn:
-            out.print(f"picture   {drawn}", markup=False)
-    summarize(place, None, report)
+    say("taking 569 patients of the Wisconsin breast cancer study, which come with scikit-learn")
+    source = stage / "patients.csv"
+    _patients().write_csv(source)
+    say(f"anonymizing them: groups of at least {K} in 10 principal components")
+    anonymizer = Anonymizer(Cells(K), synthesis_map=parse_map("std+pca:10"), digits=6, random_state=0)
+    roles = Roles(identifier=["patient"], rest="quasi", keep=["diagnosis"])
+    table = read_table(source)
+    release = anonymizer.release(table, roles=roles, progress=say)
+    say("writing and checking the written bytes")
+    release.write(stage / "patients")
+    say("drawing handwritten digits before and after")
+    draw_digits(stage / "digits.png")
+    _report(table, release, stage / "report.html", say)
+    _crowd(stage, say)
+    listed = json.dumps({"format": FORMAT, "files": _hashes(stage)}, indent=2)
+    (stage / LIST).write_text(listed + "\n", encoding="utf-8")
 
 
-def _crowd(output: Path, overwrite: bool, say: Callable[[str], None]) -> Path | None:
-    """Draw people who do not exist, anonymize them, and show before and after; None where the networks cannot be had."""
+def _hashes(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file; what is neither a file nor a folder has none that could be right."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        for path in sorted(folder.rglob("*"))
+        if path.is_symlink() or not path.is_dir()
+    }
+
+
+def _require_demo(folder: Path) -> None:
+    """Refuse a folder that is not what an earlier demo made, file for file."""
+    try:
+        listed = json.loads((folder / LIST).read_bytes())
+        found = _hashes(folder)
+        del found[LIST]
+        ours = listed["format"] == FORMAT and listed["files"] == found
+    except (OSError, ValueError, KeyError, TypeError):
+        ours = False
+    if not ours:
+        raise OutputError(f"{folder} is not what an earlier demo made, or was changed: choose another place")
+
+
+def _crowd(output: Path, say: Callable[[str], None]) -> None:
+    """Draw people who do not exist, anonymize them, and show before and after, where the networks can be had."""
     try:
         from ..gallery import FaceSettings, anonymize_folder
         from ..gallery.crowd import drawn_faces
@@ -69,34 +105,33 @@ def _crowd(output: Path, overwrite: bool, say: Callable[[str], None]) -> Path | 
         say(f"drawing {CROWD} people who do not exist")
         drawn = drawn_faces(CROWD, lambda stage, done, of: say(f"{stage}: {done} of {of}") if done % 8 == 0 else None)
         people = output / "crowd"
-        people.mkdir(parents=True, exist_ok=True)
+        people.mkdir()
         for number in range(CROWD):
             (people / f"{number:04d}.png").write_bytes((drawn / f"{number:04d}.png").read_bytes())
         key = output / "crowd-key.json"
         anonymize_folder(
-            people, output / "faces", FaceSettings(4), key=key, overwrite=overwrite, seed=0,
+            people, output / "faces", FaceSettings(4), key=key, seed=0,
             progress=lambda stage, done, of: say(f"{stage}: {done} of {of}") if done == of else None,
         )  # fmt: skip
     except (MissingExtra, ModelError) as error:
         say(f"no faces in this demo: {error}")
-        return None
-    except OSError as error:
-        raise OutputError(f"{output} cannot be written: {error.strerror or error}") from None
-    return draw_faces(people, output / "faces", key, output / "faces.png")
+        return
+    draw_faces(people, output / "faces", key, output / "faces.png")
 
 
 def draw_faces(before: Path, after: Path, key: Path, path: Path) -> Path:
     """Eight people over what became of them."""
-    import json
-
     import cv2
     import numpy as np
 
+    from ..certificate import Certificate
     from ..faces.image import decoded, encode_picture
+    from ..key import read_key
 
-    link = json.loads(key.read_text(encoding="utf-8"))
+    faces = read_key(key, Certificate.read(after)[1]).faces
+    linked = [] if faces is None else list(zip(faces.photos, faces.files, strict=True))
     rows = np.full((2 * 256 + 12, 8 * 256, 3), 255, np.uint8)
-    for column, (photo, file) in enumerate(list(zip(link["photos"], link["files"], strict=True))[:8]):
+    for column, (photo, file) in enumerate(linked[:8]):
         left = 256 * column
         original = decoded((before / photo).read_bytes())
         rows[:256, left : left + 256] = cv2.resize(original, (256, 256), interpolation=cv2.INTER_AREA)
@@ -127,14 +162,6 @@ def _patients() -> pl.DataFrame:
     diagnosis = [str(data.target_names[t]) for t in data.target]
     names = [f"patient {i + 1:03d}" for i in range(len(diagnosis))]
     return pl.DataFrame({"patient": names, **columns, "diagnosis": diagnosis})
-
-
-def _write_input(frame: pl.DataFrame, path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        frame.write_csv(path)
-    except OSError as error:
-        raise OutputError(f"{path.parent} cannot be written: {error.strerror}") from None
 
 
 def draw_digits(path: Path) -> Path | None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import typer
 
 from .console import names, out, stages
+from .outputs import hold
+from .table import HEADER, NAMES
 
 
 def register(app: typer.Typer) -> None:
@@ -16,6 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluate(
+    context: typer.Context,
     original: Path = typer.Argument(..., metavar="TABLE", help="The table that the release was made from."),
     release: Path = typer.Argument(..., metavar="FOLDER", help="The release."),
     key: Path = typer.Option(..., "--key", help="The secret key that omokage table --key has written."),
@@ -24,18 +27,22 @@ def evaluate(
     splits: int = typer.Option(3, "--splits", help="Repeated splits for the utility's interval."),
     sample: int = typer.Option(None, "--sample", help="Attack only about so many rows."),
     max_seconds: float = typer.Option(None, "--max-seconds", help="Stop improving an attack then; it is reported as not proved."),
+    header: bool = typer.Option(None, "--header/--no-header", help=HEADER),
+    columns: list[str] = typer.Option(None, "--names", help=NAMES),
     html: Path = typer.Option(None, "--html", help="Write a report, one self-contained page."),
     results: Path = typer.Option(None, "--json", help="Write the figures as JSON."),
 ) -> None:
     """Attack a release, learn from it, measure what drifted; as sentences and, with --html, as a page."""
     from ..evaluate import link_files
     from ..evaluate.evaluation import evaluate as judge
-    from ..report import evaluation_page, write_page
+    from ..report import evaluation_page, require_report_places, write_page, write_results
     from ..report.page import verdict
 
+    hold(context, html, results, inputs=(original, release, key))
+    require_report_places(html, results, release)
     with stages() as say:
         say("verifying the release and reading both tables")
-        both = link_files(original, release, key)
+        both = link_files(original, release, key, header=header, names=names(columns) or None)
         result = judge(
             both,
             target=target,
@@ -49,10 +56,12 @@ def evaluate(
             say("writing the report")
             words = ["omokage", "evaluate", original.name, release.name, "--key", key.name]
             words += ["--target", target] if target else []
+            words += [] if header is None else ["--header" if header else "--no-header"]
+            words += [word for each in columns or [] for word in ("--names", each)]
             write_page(evaluation_page(result, repeat=shlex.join(words)), html)
         if results is not None:
-            write_page(json.dumps(result.to_dict(), indent=2) + "\n", results)
+            write_results(json.dumps(result.to_dict()), results)
     for sentence in verdict(result):
-        out.print(sentence, markup=False)
+        out.print(sentence)
     if html is not None:
-        out.print(f"look at   {html}", markup=False)
+        out.print(f"look at   {html}")

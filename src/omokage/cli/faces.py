@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from .console import bars, err, out
+from ..base.files import require_file, write_new
+from .console import bars, err, note, out
+from .outputs import hold
 
 if TYPE_CHECKING:
     from ..gallery.survey import LeftOut
@@ -39,6 +41,7 @@ def register(app: typer.Typer) -> None:
 
 
 def anonymize(
+    context: typer.Context,
     photos: Path = typer.Argument(..., metavar="PHOTOS", help="Folder of photos, searched recursively."),
     output: Path = typer.Option(..., "--output", "-o", help="Folder to write; must not exist.", rich_help_panel=OUTPUT),
     k: int = typer.Option(..., "--k", help="Least number of people that share a face.", rich_help_panel=METHOD),
@@ -82,6 +85,9 @@ def anonymize(
     key: Path = typer.Option(
         None, "--key", help="Also write the secret link from photos to released faces, here.", rich_help_panel=OUTPUT
     ),
+    sign: Path = typer.Option(
+        None, "--sign", help="Private key (omokage keygen) to sign the certificate with.", rich_help_panel=OUTPUT
+    ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier release.", rich_help_panel=OUTPUT),
 ) -> None:
     """Anonymize a folder of photos: each released face is the same picture for at least k people.
@@ -90,32 +96,35 @@ def anonymize(
     """
     import os
 
+    from ..certificate import READABLE
     from ..gallery import FaceSettings, anonymize_folder
     from ..maps.faces import Networks
-    from ..release import READABLE
 
+    hold(context, output, key, inputs=(photos, persons, generator, encoder, attributes))
+    require_file(_left_out_place(output), overwrite=True, ours=_is_left_out)
     settings = FaceSettings(
         k, group_map, synthesis_map, size, texture, grouping, format_, every_face, aligned, steps,
         Networks(generator, encoder, attributes),
     )  # fmt: skip
     with bars() as show:
         done = anonymize_folder(
-            photos, output, settings, person_from=person_from, persons=persons, key=key, overwrite=overwrite, seed=seed,
-            workers=workers or os.cpu_count() or 1, progress=show,
+            photos, output, settings, person_from=person_from, persons=persons, key=key, sign=sign, overwrite=overwrite,
+            seed=seed, workers=workers or os.cpu_count() or 1, progress=show,
         )  # fmt: skip
     report = _list_left_out(done.left_out, output)
     found = done.certificate.found
-    for note in done.certificate.notes:
-        out.print(f"[yellow]note[/yellow]      {note}", markup=True)
+    for each in done.certificate.notes:
+        note(each)
     if report:
-        out.print(f"left out  {report} names the photos and the reasons; it is not part of the release", markup=False)
-    counted = done.certificate.promise["counted"]
-    out.print(f"released  {found.rows} faces, {found.groups} different pictures: {output / 'faces'}", markup=False)
-    out.print(f"found     k = {found.k} on the written bytes ({k} asked, in {counted})", markup=False)
-    out.print(f"look at   {output / READABLE}" + (f"; the secret key: {key}" if key else ""), markup=False)
+        out.print(f"left out  {report} names the photos and the reasons; it is not part of the release")
+    counted = done.certificate.counted
+    out.print(f"released  {found.rows} faces, {found.groups} different pictures: {output / 'faces'}")
+    out.print(f"found     k = {found.k} on the written bytes ({k} asked, in {counted})")
+    out.print(f"look at   {output / READABLE}" + (f"; the secret key: {key}" if key else ""))
 
 
 def evaluate(
+    context: typer.Context,
     photos: Path = typer.Argument(..., metavar="PHOTOS", help="The folder that the release was made from."),
     release: Path = typer.Argument(..., metavar="FOLDER", help="The release."),
     key: Path = typer.Option(..., "--key", help="The secret key that omokage faces --key has written."),
@@ -135,9 +144,11 @@ def evaluate(
 
     from ..evaluate.faces import evaluate_faces
     from ..maps.faces import Networks
-    from ..report import face_evaluation_page, write_page
+    from ..report import face_evaluation_page, require_report_places, write_page, write_results
     from ..report.page import face_verdict
 
+    hold(context, html, results, inputs=(photos, release, key, labels, generator, encoder))
+    require_report_places(html, results, release)
     with bars() as show:
         result = evaluate_faces(
             photos, release, key, labels=labels, networks=Networks(generator, encoder), keep_originals=show_originals,
@@ -147,14 +158,15 @@ def evaluate(
         repeat = shlex.join(["omokage", "faces", "evaluate", photos.name, release.name, "--key", key.name])
         write_page(face_evaluation_page(result, show_originals=show_originals, repeat=repeat), html)
     if results is not None:
-        write_page(result.to_json(), results)
+        write_results(result.to_json(), results)
     for sentence in face_verdict(result):
-        out.print(sentence, markup=False)
+        out.print(sentence)
     if html is not None:
-        out.print(f"look at   {html}", markup=False)
+        out.print(f"look at   {html}")
 
 
 def train_attributes(
+    context: typer.Context,
     images: Path = typer.Argument(..., help="Folder of face photos."),
     labels: Path = typer.Option(
         ..., "--labels", help="CSV with a column image and one for each attribute, or CelebA's own list."
@@ -168,15 +180,17 @@ def train_attributes(
     """Train the network of the ATTRIBUTE map; goes on where it was if it was stopped."""
     from ..maps.attribute_training import train_attributes as train
 
+    hold(context, output, inputs=(images, labels))
     with bars() as show:
         weights = train(
             images, labels, output, start=start, backbone=backbone, epochs=epochs, seed=seed,  # type: ignore[arg-type]
             progress=lambda at: show(at.part, at.done, at.total),
         )  # fmt: skip
-    out.print(f"written   {weights}", markup=False)
+    out.print(f"written   {weights}")
 
 
 def train_encoder(
+    context: typer.Context,
     output: Path = typer.Option(..., "--output", "-o", help="Folder for the encoder and its card."),
     generator: str = typer.Option(
         "mobilestylegan", "--generator", help="Whose samples it learns from: mobilestylegan, or a StyleGAN2's file (.pkl, .pt)."
@@ -187,26 +201,31 @@ def train_encoder(
     """Train the encoder of the LATENT map on people who do not exist; goes on where it was if it was stopped."""
     from ..maps.encoder_training import train_encoder as train
 
+    hold(context, output)
     with bars() as show:
         learned = train(output, samples, seed, generator, progress=show)
     told = ", ".join(f"{share:.2f}" for share in learned.explained)
-    out.print(f"explained {told} of the styles' variance in coarse, middle and fine layers, on samples not seen", markup=False)
-    out.print(f"written   {output / 'encoder.safetensors'}", markup=False)
+    out.print(f"explained {told} of the styles' variance in coarse, middle and fine layers, on samples not seen")
+    out.print(f"written   {output / 'encoder.safetensors'}")
+
+
+def _left_out_place(output: Path) -> Path:
+    return output.with_name(output.name + ".left-out.csv")
+
+
+def _is_left_out(content: bytes) -> bool:
+    return content.startswith(b"photo,reason\n")
 
 
 def _list_left_out(left: tuple[LeftOut, ...], output: Path) -> Path | None:
     """Which photos were left out and why, beside the release and never in it."""
-    path = output.with_name(output.name + ".left-out.csv")
+    path = _left_out_place(output)
     if not left:
         return None
     import polars as pl
 
-    from ..errors import OutputError
-
-    try:
-        pl.DataFrame([{"photo": each.photo, "reason": each.reason} for each in left]).write_csv(path)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}") from None
+    listed = pl.DataFrame([{"photo": each.photo, "reason": each.reason} for each in left]).write_csv()
+    write_new(path, listed.encode(), overwrite=True, ours=_is_left_out, private=True)
     for each in left[:10]:
-        err.print(f"left out  {each.photo}: {each.reason}", markup=False)
+        err.print(f"left out  {each.photo}: {each.reason}")
     return path

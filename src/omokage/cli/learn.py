@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..errors import InputError, OutputError
+from ..base.files import require_file, require_folder, write_new
+from ..errors import InputError
 from .console import out, stages
+from .outputs import hold
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,6 +30,7 @@ def register(app: typer.Typer) -> None:
 
 
 def learn(
+    context: typer.Context,
     source: Path = typer.Argument(..., metavar="TABLE", help="CSV, TSV, Parquet or Feather."),
     schema: Path = typer.Option(
         ..., "--schema", help="TOML file that declares what is public: bounds, categories, classes.", rich_help_panel=PRIVACY
@@ -60,16 +64,19 @@ def learn(
 ) -> None:
     """Learn a network that may be given away."""
     from ..learn import APPROACHES, save_model
+    from ..learn.saving import require_model
     from ..learn.schema import read_records
 
     if approach not in APPROACHES:
         raise InputError(f"--approach must be one of {', '.join(sorted(APPROACHES))}, got {approach!r}")
-    _check_output(output, overwrite)
-    if synthetic is not None:
-        if approach != "anonymizing-first":
-            raise InputError("--synthetic needs --approach anonymizing-first: the others make no table")
-        _check_output(synthetic, overwrite)
+    hold(context, output, synthetic, inputs=(source, schema))
+    require_folder(output, overwrite=overwrite, ours=require_model)
+    if synthetic is not None and approach != "anonymizing-first":
+        raise InputError("--synthetic needs --approach anonymizing-first: the others make no table")
     public = _schema(schema, target)
+    if synthetic is not None:
+        expected = [*(column.name for column in public.columns), public.target]
+        require_file(synthetic, overwrite=overwrite, ours=_has_columns(expected))
     given = {
         "sensitivity": sensitivity,
         "clip": clip,
@@ -90,7 +97,7 @@ def learn(
         stage(f"writing {output}")
         save_model(model, output, overwrite=overwrite)
         if synthetic is not None:
-            _write_csv(model.synthetic_, synthetic)
+            _write_csv(model.synthetic_, synthetic, overwrite)
     for line in model.privacy_.lines():
         out.print(line, markup=False)
     out.print(f"tuning: {model.privacy_.tuned}", markup=False)
@@ -125,6 +132,7 @@ def audit(
 
 
 def predict(
+    context: typer.Context,
     folder: Path = typer.Argument(..., metavar="MODEL", help="A model folder."),
     source: Path = typer.Argument(..., metavar="TABLE", help="CSV or Parquet with the schema's columns."),
     output: Path = typer.Option(..., "--output", "-o", help="CSV file to write: a prediction and its probability a row."),
@@ -136,12 +144,13 @@ def predict(
     from ..learn import load_model
     from ..learn.schema import read_records
 
-    _check_output(output, overwrite)
+    hold(context, output, inputs=(folder, source))
+    require_file(output, overwrite=overwrite, ours=_has_columns(["prediction", "probability"]))
     model = load_model(folder)
     chances = model.predict_proba(read_records(source))
     best = chances.argmax(axis=1)
     answers = pl.DataFrame({"prediction": model.classes_[best].tolist(), "probability": chances.max(axis=1)})
-    _write_csv(answers, output)
+    _write_csv(answers, output, overwrite)
     out.print(f"{answers.height} predictions in {output}", markup=False)
 
 
@@ -170,16 +179,13 @@ def _widths(text: str) -> tuple[int, ...]:
         raise InputError(f"--hidden takes whole numbers with commas, got {text!r}") from None
 
 
-def _check_output(path: Path, overwrite: bool) -> None:
-    if path.exists() and not overwrite:
-        raise OutputError(f"{path} exists; choose another name or allow it with --overwrite")
+def _has_columns(names: list[str]) -> Callable[[bytes], bool]:
+    """Whether a file is a CSV with exactly these columns: then it may be an earlier one of ours, and be replaced."""
+    import polars as pl
+
+    header = pl.DataFrame(schema=names).write_csv().encode()
+    return lambda content: content.startswith(header)
 
 
-def _write_csv(frame: pl.DataFrame, path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.partial")
-        frame.write_csv(partial)
-        partial.replace(path)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error}") from error
+def _write_csv(frame: pl.DataFrame, path: Path, overwrite: bool) -> None:
+    write_new(path, frame.write_csv().encode(), overwrite=overwrite, ours=_has_columns(frame.columns))

@@ -9,7 +9,8 @@ import typer
 from rich.table import Table
 
 from ..errors import InputError, PhotoError
-from .console import bars, out
+from .console import bars, note, out
+from .outputs import hold
 
 
 def register(app: typer.Typer) -> None:
@@ -17,6 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 def photo(
+    context: typer.Context,
     source: Path = typer.Argument(..., metavar="PHOTO", help="JPEG, PNG, WebP or TIFF."),
     output: Path = typer.Option(..., "--output", "-o", help="Picture to write: .jpg, .png, .webp or .tif."),
     k: int = typer.Option(8, "--k", help="Least number of people in the face that stands in for another."),
@@ -38,8 +40,10 @@ def photo(
 
     from ..faces.image import read_photo
     from ..gallery import photo as group_photo
+    from ..gallery.photo_files import report_of, require_photo_place, write_photo
 
-    group_photo.require_photo_place(output, overwrite)
+    hold(context, output, report_of(output), inputs=(source, crowd))
+    require_photo_place(output, overwrite)
     try:
         picture = read_photo(source)
     except PhotoError as error:
@@ -51,7 +55,7 @@ def photo(
         release = group_photo.anonymize_photo(
             picture, k, way=way, crowd=crowd, keep=keep_face or (), workers=workers or os.cpu_count() or 1, progress=show  # type: ignore[arg-type]
         )  # fmt: skip
-    report = group_photo.write_photo(release, output, overwrite)
+    report = write_photo(release, output, overwrite)
     table = Table(box=None, pad_edge=False)
     for title in ("face", "became", "group", "ArcFace cosine", "dlib distance"):
         table.add_column(title, justify="left" if title == "became" else "right")
@@ -59,22 +63,17 @@ def photo(
         numbers = (face.group, face.arcface_cosine, face.dlib_distance)
         table.add_row(str(face.number), face.became, *("" if value is None else f"{value:g}" for value in numbers))
     out.print(table)
-    for note in release.notes():
-        out.print(f"[yellow]note[/yellow]      {note}", markup=True)
-    out.print(f"way       {release.way}: {release.promise}", markup=False)
-    out.print(f"written   {output}; what was measured: {report}", markup=False)
+    for each in release.notes():
+        note(each)
+    out.print(f"way       {release.way}: {release.promise}")
+    out.print(f"written   {output}; what was measured: {report}")
 
 
 def _preview(group_photo: Any, picture: Any, output: Path, overwrite: bool) -> None:
-    from ..errors import OutputError
-    from ..faces.image import encode_picture
-    from ..gallery.survey import write_whole
+    from ..gallery.photo_files import write_preview
 
     drawn, faces = group_photo.preview(picture)
-    try:
-        write_whole(output, encode_picture(drawn, output.suffix))
-    except OSError as error:
-        raise OutputError(f"{output} cannot be written: {error.strerror}") from None
+    write_preview(drawn, faces, output, overwrite)
     for number, face in enumerate(faces, 1):
         out.print(f"face {number}: " + ("can be replaced" if face.trouble is None else f"{face.trouble}, will be covered"))
-    out.print(f"written   {output}: not anonymized, a preview with {len(faces)} numbered faces", markup=False)
+    out.print(f"written   {output}: not anonymized, a preview with {len(faces)} numbered faces")

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from ..anonymizer import Anonymizer
+from ..base.files import write_whole
 from ..errors import InputError, OmokageError, OutputError
 from ..grouping import parse_grouper
 from ..maps import parse_map
@@ -179,29 +180,22 @@ def _mark(x: NDArray[Any], y: NDArray[Any], *rest: Any) -> str:
 
 
 def _load(path: Path, mark: str) -> dict[str, Any]:
-    """Outcomes kept by an earlier run of the same data; a last line cut off by a kill is left out."""
+    """Outcomes kept by an earlier run of the same data; a file that holds anything else is refused."""
     done: dict[str, Any] = {}
-    if path.exists():
-        for line in path.read_text(encoding="utf-8").splitlines():
-            try:
-                entry = json.loads(line)
-                if entry["mark"] == mark:
-                    done[entry["name"]] = entry["outcome"]
-            except (ValueError, KeyError, TypeError):
-                continue
+    try:
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+            entry = json.loads(line)
+            if entry["mark"] == mark:
+                done[entry["name"]] = entry["outcome"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise OutputError(f"{path} holds more than finished settings: move it away, or rename the page") from None
     return done
 
 
 def _append(path: Path, mark: str, name: str, outcome: dict[str, Any]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        whole = not path.exists() or path.read_bytes().endswith(b"\n") or path.stat().st_size == 0
-        with path.open("a", encoding="utf-8") as file:
-            file.write(("" if whole else "\n") + json.dumps({"mark": mark, "name": name, "outcome": outcome}) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise OutputError(f"{path.name} cannot be written: {error.strerror}") from None
+    before = path.read_bytes() if path.exists() else b""
+    line = json.dumps({"mark": mark, "name": name, "outcome": outcome}) + "\n"
+    write_whole(path, before + line.encode())
 
 
 def _split(folder: str, seed: int) -> tuple[Any, Any, Any, Any]:

@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..certificate import Column, sensitive_columns
+from ..certificate import Column
+from ..counting import sensitive_columns
 from ..grouping.constraints import LDiversity, TCloseness, found
 from ..grouping.matrix import Labels
 from ..release import Release
@@ -124,7 +125,7 @@ def _singling_out(both: Linked, which: Labels, nearest: Labels, asis: Sequence[C
 
 
 def _numbered(frame: pl.DataFrame) -> Labels:
-    from ..certificate import classes_of_frame
+    from ..counting import classes_of_frame
 
     return classes_of_frame(frame, frame.columns)
 

@@ -7,7 +7,6 @@ is compatible with: the best a least-squares attacker can do with it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,8 @@ from numpy.typing import NDArray
 from ..certificate import Certificate, Column
 from ..errors import InputError, VerificationError
 from ..grouping.matrix import Labels
-from ..release import CERTIFICATE, KEY_FORMAT, Release
+from ..key import read_key
+from ..release import Release
 from ..tables.encode import encode, plain_numbers
 from ..tables.read import read_table
 from ..tables.table import Table, as_table, is_frame, typed
@@ -41,8 +41,7 @@ class Linked:
 
     @property
     def k(self) -> int | None:
-        promise = self.certificate.promise
-        return int(promise["k"]) if promise["kind"] == "k-anonymity" else None
+        return self.certificate.k
 
     @property
     def aligned(self) -> NDArray[Any]:
@@ -71,30 +70,31 @@ def link(original: Any, release: Release | Linked) -> Linked:
     return _linked(table, release.table.frame, release.key.rows, release.certificate)
 
 
-def link_files(original: str | Path, folder: str | Path, key: str | Path) -> Linked:
-    """Join a written release with its originals by its key; the release is verified first."""
-    result = verify(folder)
+def link_files(
+    original: str | Path,
+    folder: str | Path,
+    key: str | Path,
+    *,
+    header: bool | None = None,
+    names: Sequence[str] | None = None,
+) -> Linked:
+    """Join a written release with its originals by its key; the release is verified first.
+
+    ``header`` and ``names`` are those of :func:`~omokage.tables.read_table`: read the originals as for the release.
+    """
+    result = verify(folder, key=key)
     if not result.passed:
         failed = ", ".join(check.name for check in result.checks if not check.passed)
-        raise VerificationError(f"the release does not hold what it promises ({failed}), so it is not evaluated")
-    certificate = result.certificate
-    table = read_table(original)
-    if certificate.input["sha256"] not in (None, table.sha256):
+        raise VerificationError(f"the release does not keep its promise ({failed}), so it is not evaluated")
+    certificate, digest = Certificate.read(Path(folder))
+    if certificate.medium != "table":
+        raise InputError("the release is one of faces: omokage faces evaluate judges those")
+    secret, table = read_key(Path(key), digest), read_table(original, header=header, names=names)
+    if not secret.fits(table.sha256, certificate.source.fingerprint):
         raise InputError(f"{Path(original).name} is not the table that this release was made from")
-    rows = _rows_of_key(Path(key), certificate, len(table.frame))
-    return _linked(table, read_written(Path(folder) / str((certificate.output or {})["file"])), rows, certificate)
-
-
-def _rows_of_key(path: Path, certificate: Certificate, n: int) -> Labels:
-    try:
-        key = json.loads(path.read_text(encoding="utf-8"))
-        rows: Labels = np.array(key["rows"], dtype=np.int64)
-        belongs = key["format"] == KEY_FORMAT and key["release"] == (certificate.output or {})["sha256"]
-    except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError):
-        raise InputError(f"{path.name} cannot be read as the key of a release (see {CERTIFICATE})") from None
-    if not belongs or len(rows) != n or not (np.sort(rows) == np.arange(n)).all():
-        raise InputError(f"{path.name} is not the key of this release and these originals")
-    return rows
+    if len(secret.rows) != len(table.frame):
+        raise InputError(f"{Path(original).name} has {len(table.frame)} rows, but the key links {len(secret.rows)}")
+    return _linked(table, read_written(Path(folder) / certificate.files[0].path), secret.place, certificate)
 
 
 def _linked(table: Table, frame: pl.DataFrame, rows: Labels, certificate: Certificate) -> Linked:

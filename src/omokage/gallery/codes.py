@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.files import write_whole
 from ..maps.faces import CODED, OURS, Networks, face_map, group_map
 from .survey import Found, spread
 
@@ -56,10 +58,9 @@ def _map(code: Code) -> Any:
 
 def _code_one(record: Path, number: int, code: Code, target: Path) -> None:
     vector = _map(code).encode(Found(0, record, number, np.zeros(0, np.float32)).portrait())
-    temporary = target.with_name(f".{target.name}")
-    with temporary.open("wb") as file:
-        np.save(file, np.asarray(vector, np.float32))
-    temporary.replace(target)
+    sink = io.BytesIO()
+    np.save(sink, np.asarray(vector, np.float32))
+    write_whole(target, sink.getvalue(), private=True)
 
 
 def load_codes(paths: list[Path]) -> NDArray[np.float32]:

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import models
+from ..base.files import write_whole
 from ..errors import NotEnoughPeople
 from ..faces.image import encode_picture
 from ..maps.mesh import mesh_points
 from ..maps.morph import Morph
 from .photos import list_photos
-from .survey import Found, Look, survey, write_whole
+from .survey import Found, Look, survey
 
 Progress = Callable[[str, int, int], None]
 DRAWN = 160  # people drawn where no crowd is given

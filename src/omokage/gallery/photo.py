@@ -7,7 +7,6 @@ takes on the place, the size, the tilt, the turn and nod of the head and the lig
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from ..errors import InputError, NotEnoughPeople, OutputError, PhotoError
+from ..errors import InputError, NotEnoughPeople
 from ..faces.align import Alignment, Points, ffhq_alignment
 from ..faces.find import Face, Finder
-from ..faces.image import SUFFIXES, Picture, encode_picture
+from ..faces.image import Picture
 from ..faces.parse import Parser
 from ..faces.portrait import Portrait
 from ..faces.pose import pose_of
@@ -32,7 +31,6 @@ from ..grouping.matrix import check_k
 from ..maps.mesh import face_edge, mesh_points
 from ..unify import Mean
 from .crowd import Crowd, Progress, gather
-from .survey import write_whole
 
 Way = Literal["nearest", "join"]
 PROMISES = {
@@ -98,9 +96,9 @@ class PhotoRelease:
             )
         return [*notes, TAKEN_OVER, NOT_COVERED]
 
-    def to_json(self) -> str:
-        content = {name: value for name, value in asdict(self).items() if name != "picture"}
-        return json.dumps({"format": "omokage-photo/1", **content, "notes": self.notes()}, indent=2, ensure_ascii=False) + "\n"
+    def to_dict(self) -> dict[str, Any]:
+        """What was promised and measured, for the report beside the picture."""
+        return {**{name: value for name, value in asdict(self).items() if name != "picture"}, "notes": self.notes()}
 
 
 def find_faces(photo: Picture) -> list[Face]:
@@ -168,30 +166,6 @@ def anonymize_photo(
         picture = _cover(picture, faces[i])
     report = _measured(photo, picture, faces, dict(zip(chosen, stand_ins, strict=True)), set(covered))
     return PhotoRelease(picture, way, k, PROMISES[way].format(k=k, others=k - 1), number, crowd is None, tuple(report))
-
-
-def require_photo_place(output: Path, overwrite: bool) -> Path:
-    """Refuse a place that must not be written to, before any work is done; gives the place of the report."""
-    if output.suffix.lower() not in SUFFIXES:
-        raise PhotoError(f"pictures are written as .png, .jpg, .webp or .tif, not as {output.suffix!r}")
-    report = output.with_name(output.name + ".json")
-    for place in (output, report):
-        if place.exists() and not overwrite:
-            raise OutputError(f"{place} exists: give another place, or --overwrite")
-    return report
-
-
-def write_photo(release: PhotoRelease, output: Path, overwrite: bool = False) -> Path:
-    """The picture, without EXIF, and beside it what was promised and measured; each whole or not at all."""
-    report = require_photo_place(output, overwrite)
-    content = encode_picture(release.picture, output.suffix)
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(output, content)
-        write_whole(report, release.to_json().encode())
-    except OSError as error:
-        raise OutputError(f"{output} cannot be written: {error.strerror}") from None
-    return report
 
 
 # ---------------------------------------------------------------------- replacing

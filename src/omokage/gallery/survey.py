@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.files import write_whole
 from ..errors import OmokageError, PhotoError
 from ..faces.portrait import Portrait
 from .photos import Photo
@@ -134,15 +134,8 @@ def _survey_one(path: Path, record: Path, look: Look) -> Path:
     """See one photo and keep its record."""
     sink = io.BytesIO()
     np.savez(sink, **_eyes(look).see(path))
-    write_whole(record, sink.getvalue())
+    write_whole(record, sink.getvalue(), private=True)
     return record
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """A file is there whole or not at all."""
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
-    temporary.write_bytes(content)
-    temporary.replace(path)
 
 
 def _load(record: Path) -> dict[str, NDArray[Any]]:

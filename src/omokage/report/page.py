@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
-from ..certificate import FACES_NOT_COVERED, NOISE_NOT_COVERED, NOT_COVERED
-from ..errors import InputError, MissingExtra, OutputError
+from .. import __version__
+from ..certificate_text import not_covered
+from ..errors import InputError, MissingExtra
 from ..evaluate.comparison import Comparison
 from ..evaluate.evaluation import Evaluation
 from ..evaluate.faces_figures import RECOGNIZERS, FaceEvaluation
@@ -19,17 +17,17 @@ from . import plots
 def evaluation_page(result: Evaluation, *, repeat: str = "") -> str:
     """The report of one release."""
     certificate = result.certificate
-    k = certificate.promise.get("k")
+    k = certificate.k
     names = [c.name for c in certificate.columns if c.role == "quasi"]
     return _render(
         "evaluation.html",
         e=result,
         c=certificate,
         verdict=verdict(result),
-        covered_not=NOISE_NOT_COVERED if certificate.promise["kind"] == "noise" else NOT_COVERED,
+        covered_not=not_covered(certificate),
         a=result.strongest,
         attacks=plots.attacks(list(result.attacks.items())),
-        sizes=plots.class_sizes(certificate.found, k, certificate.promise.get("counted", "rows")),
+        sizes=plots.class_sizes(certificate.found, k, certificate.counted),
         drift=plots.column_drift(result.drift, names),
         certificate=certificate.to_json(),
         repeat=repeat,
@@ -47,10 +45,9 @@ def verdict(result: Evaluation) -> list[str]:
     """What was promised and what was measured, in sentences."""
     found, attack = result.certificate.found, result.strongest
     out = [f"Promised: {result.certificate.promised()}."]
-    if result.certificate.promise["kind"] == "k-anonymity":
+    if result.certificate.k is not None:
         out.append(
-            f"Kept: the smallest of {found.groups:,} classes in the written file has {found.k} "
-            f"{result.certificate.promise['counted']}."
+            f"Kept: the smallest of {found.groups:,} classes in the written file has {found.k} {result.certificate.counted}."
         )
     people = "people" if not attack.sampled else f"people of a sample of {attack.rows:,}"
     if attack.attack == "nearest":
@@ -90,7 +87,7 @@ def face_evaluation_page(result: FaceEvaluation, *, show_originals: bool = False
         c=result.certificate,
         verdict=face_verdict(result),
         kept=result.found.k >= result.k and all(a.interval[0] <= a.bound for a in result.released.attacks.values()),
-        covered_not=FACES_NOT_COVERED,
+        covered_not=not_covered(result.certificate),
         a=result.released.strongest,
         names=RECOGNIZERS,
         rows=rows,
@@ -112,7 +109,7 @@ def face_verdict(result: FaceEvaluation) -> list[str]:
     """What was promised of faces and what was measured, in sentences."""
     found, r, alone = result.found, result.released, result.unaveraged
     name, attack = max(r.attacks.items(), key=lambda each: each[1].rate)
-    whom = "people" if result.certificate.promise["counted"] == "persons" else "photos"
+    whom = "people" if result.certificate.counted == "persons" else "photos"
     out = [
         f"Promised: {result.certificate.promised()}.",
         f"{'Kept' if found.k >= result.k else 'Broken'}: {found.groups:,} different pictures were written, and the one that "
@@ -160,22 +157,4 @@ def _render(template: str, **values: Any) -> str:
     )
     # only our own plots are markup; whatever comes from the data is escaped
     marked = {name: Markup(v) if isinstance(v, str) and v.startswith("<svg") else v for name, v in values.items()}
-    return environment.get_template(template).render(**marked)
-
-
-def write_page(text: str, path: str | Path) -> Path:
-    """Write a page whole or not at all."""
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, stage = tempfile.mkstemp(prefix=".omokage-", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(stage).chmod(0o644)
-            Path(stage).replace(path)
-        finally:
-            Path(stage).unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}") from None
-    return path
+    return environment.get_template(template).render(version=__version__, **marked)

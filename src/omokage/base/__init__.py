@@ -1,0 +1,1 @@
+"""What everything else stands on: files, text and numbers, without any method or medium."""
