@@ -40,15 +40,20 @@ def test_verify_fails_with_1_after_one_edit(run, patients, tmp_path):
     file.write_text(file.read_text().replace("122*,35,M,Cold", "1220,35,M,Cold"))
     result = run("verify", tmp_path / "out")
     assert result.code == 1
-    assert "FAIL  k: k = 1 found, 2 promised" in result.out
-    assert "does NOT hold" in result.out
+    assert "FAIL k: k = 1 found, 2 promised" in result.out
+    assert "does NOT keep its promise" in result.out
 
 
 def test_every_column_unifies_its_own_way(run, patients, tmp_path):
-    run("table", patients, "-o", tmp_path / "out", *TABLE, "--unify", "zip=set,age=range", "--unify", "gender=mode")
+    ways = ("--unify", "zip=set,age=range", "--unify", "gender=mode")
+    run("table", patients, "-o", tmp_path / "out", *TABLE, *ways, "--rare", "show")
     rows = {tuple(r) for r in pl.read_csv(tmp_path / "out" / "data.csv", infer_schema=False).rows()}
     assert ("{0123, 0124, 0125}", "[22, 26]", "M", "Cancer") in rows
     assert ("{1220, 1221}", "[31, 39]", "M", "Cold") in rows
+    run("table", patients, "-o", tmp_path / "hidden", *TABLE, *ways)  # by default no value that fewer than two people have
+    rows = {tuple(r) for r in pl.read_csv(tmp_path / "hidden" / "data.csv", infer_schema=False).rows()}
+    assert ("012*", "[20, 30]", "M", "Cancer") in rows
+    assert ("122*", "[30, 40]", "M", "Cold") in rows
 
 
 def test_constraints_person_and_key(run, tmp_path):
@@ -88,8 +93,8 @@ def test_different_spaces_to_group_and_to_average_in(run, tmp_path):
         result = run("table", tmp_path / "t.npy", "-o", tmp_path / "out", "--k", 5, "--quasi", "*", "--overwrite", *extra)
         assert result.code == 0, result.err
     method = json.loads((tmp_path / "out" / "certificate.json").read_text())["method"]
-    assert method["group map"] == "Identity()"
-    assert method["synthesis map"] == "PCA(n_components=2)"
+    assert method["group_map"] == []
+    assert method["synthesis_map"] == [{"name": "pca", "options": {"n_components": 2}}]
 
 
 def test_noise(run, tmp_path):

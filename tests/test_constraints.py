@@ -100,7 +100,7 @@ def test_k_counts_persons_and_keeps_their_rows_together(persons, k):
 def test_persons_of_an_array():
     x = np.array([[0.0], [0.2], [5.0], [5.2], [0.1], [9.0]])
     release = Anonymizer(Mondrian(2), random_state=0).release(x, person=["a", "a", "b", "b", "c", "d"])
-    assert release.certificate.promise["counted"] == "persons"
+    assert release.certificate.counted == "persons"
     assert release.certificate.found.k == 2
     with pytest.raises(InputError, match="one person for each of the 6 rows"):
         Anonymizer(Mondrian(2)).release(x, person=["a"])

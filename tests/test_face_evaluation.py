@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from omokage.certificate import Certificate, count
+from omokage import Anonymizer, Mondrian
+from omokage.certificate import Certificate, FaceMethod, KAnonymity, Source
+from omokage.counting import count
 from omokage.errors import InputError, VerificationError
 from omokage.evaluate import faces as module
 from omokage.evaluate.faces import evaluate_faces, link_faces
@@ -21,12 +24,14 @@ from omokage.evaluate.faces_measure import Way, resized
 from omokage.faces.portrait import Portrait
 from omokage.gallery import FaceSettings, anonymize_folder
 from omokage.gallery.survey import Found
-from omokage.gallery.written import FOLDER, classes_of_pictures, digest_of
-from omokage.release import write_certificate
+from omokage.gallery.written import FOLDER, classes_of_pictures
+from omokage.key import Faces, Key
+from omokage.maps.parts import Part
+from omokage.release import Filled, publish
 from omokage.report import face_evaluation_page
 
 EVIL = '<script>alert("x")</script>'
-METHOD = {"group map": "RECOGNITION", "synthesis map": "MORPH", "size": "64 × 64", "texture given back": 1.0}
+METHOD = FaceMethod(Part("cells"), "recognition", "morph", 64, "png", 1.0, 0, False, False, {})
 
 
 def measured(n: int, seed: int = 0, labels: int | None = None) -> Measured:
@@ -152,22 +157,26 @@ def made(tmp_path, monkeypatch) -> Path:
     """Twelve photos, released as three pictures for four of them each; nothing in them is a face, so none is looked for."""
     photos, release = tmp_path / "photos", tmp_path / "out"
     photos.mkdir()
-    (release / FOLDER).mkdir(parents=True)
     rng, names, files = np.random.default_rng(0), [], []
     pictures = rng.integers(0, 255, (3, 64, 64, 3)).astype(np.uint8)
     for i in range(12):
         names.append(f"secret{i:02}.png")
         files.append(f"{(i * 5) % 12:016x}.png")
         Image.fromarray(rng.integers(0, 255, (8, 8, 3)).astype(np.uint8)).save(photos / names[-1])
-        Image.fromarray(pictures[i % 3]).save(release / FOLDER / files[-1])
-    written, classes = classes_of_pictures(release / FOLDER)
-    output = {"folder": FOLDER, "files": 12, **digest_of(release / FOLDER, written)}
-    promise = {"kind": "k-anonymity", "k": 4, "counted": "photos", "of": "faces"}
-    rows = {"rows": 12, "columns": 0, "sha256": None}
-    write_certificate(Certificate(promise, count(classes), METHOD, (), rows, output, (f"note {EVIL}",)), release)
-    key = {"format": "omokage-key/1", "release": output["sha256"], "photos": names, "files": files,
-           "groups": [i % 3 for i in range(12)], "rows": [written.index(f) for f in files]}  # fmt: skip
-    (tmp_path / "key.json").write_text(json.dumps(key))
+    written = sorted(files)
+
+    def fill(stage: Path) -> Filled:
+        (stage / FOLDER).mkdir()
+        for i, file in enumerate(files):
+            Image.fromarray(pictures[i % 3]).save(stage / FOLDER / file)
+        classes = classes_of_pictures(stage / FOLDER)[1]
+        promise = KAnonymity(4, "photos")
+        certificate = Certificate(promise, count(classes), METHOD, (), Source(12, 0), notes=(f"note {EVIL}",))
+        key = Key(np.arange(12) % 3, np.array([written.index(f) for f in files]))
+        return Filled(certificate, key, Faces(names, files, []))
+
+    publish(release, fill, key=tmp_path / "key.json")
+    classes = classes_of_pictures(release / FOLDER)[1]
 
     def survey(photos, work, look, workers, progress):
         return [Found(i, work / "none", 0, np.zeros(3, np.float32)) for i in range(len(photos))], []
@@ -193,7 +202,7 @@ def test_photos_meet_the_pictures_that_the_key_says(made):
     assert link.found.k == 4
     assert len(link.pictures) == 3
     for i, group in enumerate(link.groups):
-        own = json.loads((made / "key.json").read_text())["files"][i]
+        own = json.loads((made / "key.json").read_text())["key"]["faces"]["files"][i]
         assert (made / "out" / FOLDER / own).read_bytes() == link.pictures[group].read_bytes()
     result = judge(made)
     assert result.released.strongest.bound == pytest.approx(1 / 4)
@@ -204,20 +213,23 @@ def test_photos_meet_the_pictures_that_the_key_says(made):
 
 
 def test_a_wrong_key_is_refused(made):
-    key = json.loads((made / "key.json").read_text())
+    file = json.loads((made / "key.json").read_text())
+    key, faces = file["key"], file["key"]["faces"]
     for change, message in (
         ({"release": "0" * 64}, "is not the key of this release"),
-        ({"files": key["files"][:-1]}, "does not link every released face once"),
-        ({"persons": [0]}, "does not link every released face once"),
-        ({"photos": [1, 2]}, "cannot be read as the key"),
-        ({"photos": None}, "cannot be read as the key"),
+        ({"faces": faces | {"files": faces["files"][:-1]}}, "cannot be read as a key"),
+        ({"faces": faces | {"files": faces["files"][::-1]}}, "does not link every released face once"),
+        ({"faces": None}, "does not link every released face once"),
+        ({"persons": [0]}, "cannot be read as a key"),
+        ({"faces": faces | {"photos": [1, 2]}}, "cannot be read as a key"),
+        ({"faces": faces | {"photos": None}}, "cannot be read as a key"),
     ):
-        (made / "key.json").write_text(json.dumps(key | change))
+        (made / "key.json").write_text(json.dumps(file | {"key": key | change}))
         with pytest.raises(InputError, match=message) as error:
             judge(made)
         assert "secret" not in str(error.value)
     (made / "key.json").write_text("[]")
-    with pytest.raises(InputError, match="cannot be read as the key"):
+    with pytest.raises(InputError, match="cannot be read as a key"):
         judge(made)
 
 
@@ -230,29 +242,29 @@ def test_photos_that_are_gone_are_counted_not_named(made):
 
 
 def test_a_changed_release_and_a_table_are_refused(made):
-    path = made / "out" / "certificate.json"
-    certificate = path.read_text()
-    path.write_text(certificate.replace('"of": "faces"', '"of": "rows"'))
+    table = Anonymizer(Mondrian(2)).release(np.arange(8.0)[:, None]).write(made / "table")
     with pytest.raises(InputError, match="not a release of faces"):
-        judge(made)
-    path.write_text(certificate)
+        link_faces(table, made / "key.json")
     Image.new("RGB", (64, 64)).save(next((made / "out" / FOLDER).iterdir()))
-    with pytest.raises(VerificationError, match="not those certified"):
+    with pytest.raises(VerificationError, match="does not keep its promise"):
         judge(made)
 
 
-def test_all_faces_of_a_photo_are_looked_for_if_the_largest_do_not_fit(made, monkeypatch):
+@pytest.mark.parametrize("every_face", [False, True])
+def test_faces_are_looked_for_as_the_certificate_says(made, monkeypatch, every_face):
     looks = []
     whole = module.survey
 
     def survey(photos, work, look, workers, progress):
         looks.append(look.every_face)
-        found, left = whole(photos, work, look, workers, progress)
-        return (found if look.every_face else found[1:]), left
+        return whole(photos, work, look, workers, progress)
 
     monkeypatch.setattr(module, "survey", survey)
+    link = link_faces(made / "out", made / "key.json")
+    method = replace(METHOD, every_face=every_face)
+    monkeypatch.setattr(module, "link_faces", lambda *_: replace(link, certificate=replace(link.certificate, method=method)))
     judge(made)
-    assert looks == [False, True]
+    assert looks == [every_face]
     monkeypatch.setattr(module, "survey", lambda *_: ([], []))
     with pytest.raises(InputError, match="names 12 faces, but 0 are found"):
         judge(made)
@@ -263,10 +275,8 @@ def test_a_map_that_is_not_there_leaves_the_baseline_out(made):
     chosen, notes = module._sample(link, Way("dream", 64, 0.0))
     assert chosen == []
     assert "un-averaged baseline is missing" in notes[0]
-    assert module._sample(link, Way.of(METHOD)) == (list(range(12)), ())
-    assert not Way.of({"synthesis map": "LATENT (MobileStyleGAN)", "size": "256 × 256"}).calm
-    with pytest.raises(InputError, match="does not say how its faces were made"):
-        Way.of({"map": "pca"})
+    assert module._sample(link, Way.of(link.certificate)) == (list(range(12)), ())
+    assert not Way.of(replace(link.certificate, method=replace(METHOD, synthesis_map="latent"))).calm
 
 
 def test_portraits_at_another_size():

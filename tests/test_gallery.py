@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +17,13 @@ import pytest
 from PIL import Image
 
 from omokage import verify
+from omokage.certificate import Certificate, File
 from omokage.errors import InputError, MapError, NotEnoughPeople, OutputError
 from omokage.faces.image import decoded
 from omokage.gallery import FaceSettings, anonymize_folder, list_photos
 from omokage.gallery import survey as survey_module
 from omokage.gallery.survey import Look, survey
+from omokage.key import read_key
 
 PHOTOS = 18
 
@@ -57,6 +59,10 @@ def begin(output: Path, seen: Path) -> None:
 SETTINGS = FaceSettings(3, size=128)
 
 
+def secret(release: Path, key: Path):
+    return read_key(key, Certificate.read(release)[1])
+
+
 @pytest.fixture
 def release(folder, seen, tmp_path):
     out = tmp_path / "out"
@@ -81,15 +87,16 @@ def test_nothing_of_the_names_or_the_order_is_there(release, folder, tmp_path):
     everything = b"".join(p.read_bytes() for p in release.rglob("*") if p.is_file())
     assert b"secret" not in everything
     assert b"person0" not in everything
-    key = json.loads((tmp_path / "key.json").read_text())
-    order = [key["files"].index(name) for name in sorted(key["files"])]
+    key = secret(release, tmp_path / "key.json")
+    files = key.faces.files
+    order = [files.index(name) for name in sorted(files)]
     assert order != sorted(order)
     names = {p.name for p in (release / "faces").iterdir()}
-    assert set(key["files"]) == names
+    assert set(files) == names
     assert all(len(name) == len("0123456789abcdef.png") for name in names)
-    picture = decoded((release / "faces" / key["files"][0]).read_bytes())
-    same = [i for i, g in enumerate(key["groups"]) if g == key["groups"][0]]
-    assert all(np.array_equal(decoded((release / "faces" / key["files"][i]).read_bytes()), picture) for i in same)
+    picture = decoded((release / "faces" / files[0]).read_bytes())
+    same = [i for i, g in enumerate(key.groups) if g == key.groups[0]]
+    assert all(np.array_equal(decoded((release / "faces" / files[i]).read_bytes()), picture) for i in same)
 
 
 def test_an_edited_picture_is_found(release):
@@ -104,15 +111,13 @@ def test_an_edited_picture_is_found(release):
 
 def test_a_forged_certificate_does_not_help(release):
     """With the hash mended too, the counting still finds the picture that stands alone."""
-    from omokage.gallery.written import digest_of
-
     victim = next((release / "faces").iterdir())
     pixels = decoded(victim.read_bytes()).copy()
     pixels[64, 64] ^= 1
     Image.fromarray(pixels).save(victim)
-    certificate = json.loads((release / "certificate.json").read_text())
-    certificate["output"].update(digest_of(release / "faces", sorted(p.name for p in (release / "faces").iterdir())))
-    (release / "certificate.json").write_text(json.dumps(certificate))
+    certificate = Certificate.read(release)[0]
+    files = tuple(File.of(file.path, (release / file.path).read_bytes()) for file in certificate.files)
+    (release / "certificate.json").write_text(replace(certificate, files=files).to_json())
     result = verify(release)
     assert next(c for c in result.checks if c.name == "bytes").passed
     assert not next(c for c in result.checks if c.name == "k").passed
@@ -144,14 +149,14 @@ def test_k_counts_people(folder, seen, tmp_path):
     out = tmp_path / "out"
     begin(out, seen)
     done = anonymize_folder(folder, out, SETTINGS, person_from="folder", key=tmp_path / "key.json", workers=1)
-    key = json.loads((tmp_path / "key.json").read_text())
-    groups, persons = np.array(key["groups"]), np.array(key["persons"])
+    key = secret(out, tmp_path / "key.json")
+    groups, persons = np.array(key.groups), np.array(key.persons)
     for person in set(persons.tolist()):
         assert len(set(groups[persons == person].tolist())) == 1
     for group in set(groups.tolist()):
         assert len(set(persons[groups == group].tolist())) >= 3
     assert done.certificate.found.k >= 3
-    assert done.certificate.promise["counted"] == "persons"
+    assert done.certificate.counted == "persons"
     assert verify(out, key=tmp_path / "key.json").found.k >= 3
     with pytest.raises(NotEnoughPeople, match="k = 10 needs at least 10 people, but faces of 9 were found"):
         anonymize_folder(folder, tmp_path / "b", FaceSettings(10, size=128), person_from="folder", workers=1)
@@ -289,11 +294,11 @@ def test_a_generator_of_ones_own(folder, seen, tmp_path, run):
     assert done.code == 0, done.err
     assert verify(out).passed
     networks = Networks(drawn, tmp_path)
-    method = json.loads((out / "certificate.json").read_text())["method"]
-    assert method["SHA-256 of the generator given"] == networks.digests["generator"]
-    assert Way.of(method, networks).same
+    certificate = Certificate.read(out)[0]
+    assert certificate.method.networks["generator"] == networks.digests["generator"]
+    assert Way.of(certificate, networks).same
     with pytest.raises(MapError, match="other networks"):
-        Way.of(method).synthesis_map()
+        Way.of(certificate).synthesis_map()
 
 
 def test_wrong_input_is_one_sentence(folder, tmp_path, run):
@@ -342,7 +347,7 @@ def test_a_full_disk_is_an_output_error(folder, seen, tmp_path, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "digest_of", full)
+    monkeypatch.setattr(module, "classes_of_pictures", full)
     with pytest.raises(OutputError, match="No space left"):
         anonymize_folder(folder, out, SETTINGS, workers=1)
     assert not out.exists()

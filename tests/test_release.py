@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from omokage import Anonymizer, Cells, Laplace, LDiversity, Mondrian, Roles, TCloseness, read_table, verify
-from omokage.certificate import Certificate
+from omokage.certificate import Certificate, File, Noisy
+from omokage.certificate_text import readable
 from omokage.errors import InputError, MapError, VerificationError
 from omokage.grouping import GROUPERS
 from omokage.maps import NMF, PCA, Identity
@@ -190,10 +191,10 @@ def test_verify_counts_even_if_the_hash_was_made_to_fit(tmp_path):
     out = Anonymizer(Mondrian(4)).release(frame_of(), roles=ROLES).write(tmp_path / "out")
     lines = (out / "data.csv").read_text().splitlines()
     (out / "data.csv").write_text("\n".join([*lines[:-1], "1.5,x,flu"]) + "\n")
-    certificate = json.loads((out / "certificate.json").read_text())
-    certificate["output"]["sha256"] = hashlib.sha256((out / "data.csv").read_bytes()).hexdigest()
-    certificate["found"]["k"] = 4
-    (out / "certificate.json").write_text(json.dumps(certificate))
+    content = (out / "data.csv").read_bytes()
+    certificate = Certificate.read(out)[0]
+    forged = replace(certificate, files=(File("data.csv", len(content), hashlib.sha256(content).hexdigest()),))
+    (out / "certificate.json").write_text(forged.to_json())
     failed = {check.name for check in verify(out).checks if not check.passed}
     assert "k" in failed
     assert "bytes" not in failed
@@ -205,7 +206,7 @@ def test_verify_catches_a_sensitive_value_taken_away(tmp_path):
     out = anonymizer.release(frame, roles=ROLES).write(tmp_path / "out")
     result = verify(out)
     assert result.passed
-    assert [c["name"] for c in result.certificate.found.constraints] == ["distinct l-diversity", "t-closeness"]
+    assert [c.name for c in result.certificate.found.constraints] == ["distinct l-diversity", "t-closeness"]
     written = pl.read_csv(out / "data.csv", infer_schema=False)
     first = written.row(0)
     same = (written["age"] == first[0]) & (written["town"] == first[1])
@@ -246,11 +247,11 @@ def test_noise_is_secure_by_default_and_promises_no_k(tmp_path):
     x = sample()
     a, b = (Anonymizer(noise=Laplace(0.5), synthesis_map=PCA(3), random_state=0).release(x) for _ in range(2))
     assert (a.data[a.key.rows] != b.data[b.key.rows]).all()
-    assert a.certificate.promise == {"kind": "noise", "distribution": "Laplace", "scale": 0.5}
-    assert "no k is promised" in a.certificate.to_markdown()
-    assert "fixed seed" not in a.certificate.to_markdown()
+    assert a.certificate.promise == Noisy("Laplace", 0.5)
+    assert "no k is promised" in readable(a.certificate)
+    assert "fixed seed" not in readable(a.certificate)
     fixed = Anonymizer(noise=Laplace(0.5, random_state=1)).release(x)
-    assert "whoever knows it can take the noise off" in fixed.certificate.to_markdown()
+    assert "whoever knows it can take the noise off" in readable(fixed.certificate)
     assert verify(a.write(tmp_path / "out")).passed
 
 
@@ -303,7 +304,7 @@ def test_frames_come_back_as_they_came():
 def test_telling_columns_are_noted():
     release = Anonymizer(Mondrian(3)).release(frame_of(), roles=Roles(quasi=["age", "town"], keep=["name", "ill"]))
     assert release.certificate.notes == (
-        "Column name is released as it is and differs in 100% of the rows: it may identify people.",
+        "Column name is released unchanged and differs in 100% of the rows: it may identify people.",
     )
 
 

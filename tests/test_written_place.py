@@ -17,7 +17,7 @@ import pytest
 from test_release import ROLES, frame_of, sample
 
 from omokage import Anonymizer, Cells, Mondrian, Roles, verify
-from omokage.errors import OutputError
+from omokage.errors import InputError, OutputError
 from omokage.maps import PCA
 
 
@@ -56,7 +56,7 @@ def test_the_key_is_written_only_on_request_and_elsewhere(tmp_path):
         release.write(tmp_path / "out", key=tmp_path / "out" / "key.json")
     out = release.write(tmp_path / "out", key=tmp_path / "key.json")
     key = json.loads((tmp_path / "key.json").read_text())
-    assert key["groups"] == release.key.groups.tolist()
+    assert key["key"]["groups"] == release.key.groups.tolist()
     assert (tmp_path / "key.json").stat().st_mode & 0o077 == 0
     assert verify(out, key=tmp_path / "key.json").passed
     with pytest.raises(OutputError, match="give the key another place"):
@@ -68,13 +68,15 @@ def test_verify_counts_persons_with_the_key(tmp_path):
     release = Anonymizer(Mondrian(2), random_state=0).release(frame, roles=Roles(quasi=["v"], person="who"))
     out = release.write(tmp_path / "out", key=tmp_path / "key.json")
     assert verify(out, key=tmp_path / "key.json").found.k == 2
+    assert verify(out).exit_code == 2
     assert any("not counted" in check.detail for check in verify(out).checks)
     key = json.loads((tmp_path / "key.json").read_text())
-    key["persons"] = [0] * 30
+    key["key"]["persons"] = [0] * 30
     (tmp_path / "key.json").write_text(json.dumps(key))
     assert not verify(out, key=tmp_path / "key.json").passed
     (tmp_path / "key.json").write_text("{}")
-    assert not verify(out, key=tmp_path / "key.json").passed
+    with pytest.raises(InputError, match="cannot be read as a key"):
+        verify(out, key=tmp_path / "key.json")
 
 
 def test_a_full_disk_leaves_nothing_and_the_earlier_release(tmp_path):
@@ -96,17 +98,15 @@ def test_a_full_disk_leaves_nothing_and_the_earlier_release(tmp_path):
 
 KILLED = """
 import sys, time
-import omokage.release as r
+import omokage.base.files as files
 from omokage import Anonymizer, Mondrian, Roles
 import polars as pl
 frame = pl.DataFrame({"v": list(range(50))})
 release = Anonymizer(Mondrian(5)).release(frame, roles=Roles(quasi=["v"]))
-real = r._move
-def slow(stage, target):
+def slow(claim, check):
     print("staged", flush=True)
     time.sleep(60)
-    real(stage, target)
-r._move = slow
+files._exchange = slow
 release.write(sys.argv[1], overwrite=True)
 """
 

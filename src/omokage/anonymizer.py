@@ -7,48 +7,48 @@ synthesis maps MIKU; with noise instead of a grouper the DR paper's other half.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from .certificate import (
-    Certificate,
-    Column,
-    classes_of_frame,
-    classes_of_rows,
-    count,
-    sensitive_columns,
-    telling_columns,
-    uneven_units,
-    versions,
-)
+from .certificate import Certificate, Column, Found, KAnonymity, Noisy, Source, TableMethod, versions
+from .counting import classes_of_frame, classes_of_rows, count, recount, sensitive_columns
 from .errors import InputError, MapError, NotEnoughPeople
+from .grouping import GROUPERS
 from .grouping.constraints import Constraint, merge_until
 from .grouping.matrix import Labels, check_k, seed_from
 from .grouping.persons import person_codes, person_weights, whose
+from .key import Key
+from .leaks import Hidden
 from .maps import Identity
+from .maps.parts import part_of, parts_of
 from .maps.run import describe, finite, seeded, way_back
 from .noise import Laplace
-from .release import Release, key_for, recount, require_promise, shuffled
-from .tables.encode import Scale, as_numbers, encode
+from .notes import telling_columns, uneven_units
+from .release import Release, require_promise, shuffled
+from .tables.encode import SCALES, Scale, as_numbers, encode
 from .tables.read import with_kinds
 from .tables.roles import Roles
 from .tables.table import Kind, Table, as_table, is_frame
-from .unify import DEFAULT_UNIFIER, MATRIX_UNIFIERS, Weights, check_unifier, unify_column
+from .tables.write import rebuilt
+from .unify import DEFAULT_UNIFIER, MATRIX_UNIFIERS, Classes, Median, check_unifier
+from .unify.notes import RARES, Rare, unify_rare
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class _Grouped:
-    """Labels by row, what every group (with noise: every row) becomes in the data's own space, and the fitted map."""
+    """Labels by row, what every group (with noise: every row) becomes in the data's own space, and the fitted maps."""
 
     labels: Labels
     unified: NDArray[Any]
     synthesis: Any
+    group: Any
 
 
 class Anonymizer:
@@ -72,9 +72,11 @@ class Anonymizer:
         How the columns of a table are put on one scale to be grouped without a map.
     digits : int or None
         Significant digits of released numbers; None keeps all.
+    rare : {"hide", "show"}
+        Whether a value that fewer than k persons have may show in a set, a mode, a median or as the end of a range.
     random_state : int or None
         Fixes groupers and maps that were given no seed of their own, and the order of the released rows. It is written
-        into the certificate; noise never uses it.
+        only into the secret key; noise never uses it.
 
     Examples
     --------
@@ -97,6 +99,7 @@ class Anonymizer:
         constraints: Sequence[Constraint] = (),
         scale: Scale = "range",
         digits: int | None = None,
+        rare: Rare = "hide",
         random_state: int | None = None,
     ) -> None:
         self.grouper = grouper
@@ -107,6 +110,7 @@ class Anonymizer:
         self.constraints = constraints
         self.scale = scale
         self.digits = digits
+        self.rare = rare
         self.random_state = random_state
 
     def release(
@@ -146,8 +150,12 @@ class Anonymizer:
             raise InputError("give a grouper or noise, one of the two")
         if self.grouper is not None:
             check_k(self.grouper.k)
-        if self.digits is not None and self.digits < 1:
-            raise InputError(f"digits must be at least 1, but it is {self.digits}")
+        if self.digits is not None and (not isinstance(self.digits, Integral) or self.digits < 1):
+            raise InputError(f"digits must be None or a whole number from 1, but it is {self.digits!r}")
+        for name, choices in (("scale", SCALES), ("rare", RARES)):
+            if getattr(self, name) not in choices:
+                raise InputError(f"{name} can be {', '.join(choices)}, not {getattr(self, name)!r}")
+        self._matrix_unifier(None)
         for name in ("group_map", "synthesis_map"):
             if getattr(self, name) is not None and not hasattr(getattr(self, name), "fit"):
                 raise InputError(f"{name} must be a transformer, but it is of type {type(getattr(self, name)).__name__}")
@@ -174,20 +182,27 @@ class Anonymizer:
         if self.noise is not None:
             progress("adding noise")
             noisy = self._rounded(way_back(synthesis, self.noise.add(s), x))
-            return _Grouped(np.arange(len(x)), noisy, None if self.synthesis_map is None else synthesis)
-        z = s
+            return _Grouped(np.arange(len(x)), noisy, None if self.synthesis_map is None else synthesis, None)
+        z, group = s, None if self.synthesis_map is None else synthesis
         if self.group_map is not None:
             group = seeded(self.group_map, seed)
             z = finite(group.fit_transform(x), group)
         progress("grouping")
         labels = merge(self._group(z, persons, seed), z)
         progress("unifying")
-        unifier = MATRIX_UNIFIERS.get(self.unifier, self.unifier) if isinstance(self.unifier, str) else self.unifier
-        if isinstance(unifier, str):
-            raise InputError(f"there is no unifier {unifier!r} for mapped data: they are {', '.join(MATRIX_UNIFIERS)}")
+        unifier = self._matrix_unifier(persons)
         # one way back per group, not per row: the same mean must not come back differently
         unified = self._rounded(way_back(synthesis, unifier.unify(s, labels, person_weights(persons)), x))
-        return _Grouped(labels, unified, None if self.synthesis_map is None else synthesis)
+        return _Grouped(labels, unified, None if self.synthesis_map is None else synthesis, group)
+
+    def _matrix_unifier(self, persons: Labels | None) -> Any:
+        """The unifier of mapped data; a median that shows no rare value."""
+        unifier = MATRIX_UNIFIERS.get(self.unifier) if isinstance(self.unifier, str) else self.unifier
+        if unifier is None or not hasattr(unifier, "unify"):
+            raise InputError(f"there is no unifier {self.unifier!r} for mapped data: they are {', '.join(MATRIX_UNIFIERS)}")
+        if isinstance(unifier, Median) and self.rare == "hide" and self.grouper is not None:
+            return replace(unifier, hide=int(self.grouper.k), persons=persons)
+        return unifier
 
     def _group(self, z: NDArray[Any], persons: Labels | None, seed: int) -> Labels:
         """Group rows, or persons by the mean of their rows."""
@@ -205,10 +220,13 @@ class Anonymizer:
         if self.digits is None:
             return values + 0.0  # no negative zero, which would look like another value
         size = np.abs(values)
-        place = np.where(size > 0, np.floor(np.log10(np.where(size > 0, size, 1.0))), 0.0)
-        unit = 10.0 ** (self.digits - 1 - place)
-        rounded: NDArray[Any] = (np.round(values.astype(np.float64) * unit) / unit + 0.0).astype(values.dtype)
-        return rounded
+        usual = (size > 1e-290) & (size < 1e290)
+        place = np.floor(np.log10(np.where(usual, size, 1.0)))
+        unit = 10.0 ** (min(self.digits, 17) - 1 - place)
+        rounded: NDArray[Any] = np.round(values.astype(np.float64) * unit) / unit + 0.0
+        for at in zip(*np.nonzero(~usual & (size > 0)), strict=True):  # powers of ten near the ends of floats overflow
+            rounded[at] = float(f"{values[at]:.{min(self.digits, 17) - 1}e}")
+        return rounded.astype(values.dtype)
 
     # ------------------------------------------------------------------ arrays
 
@@ -223,19 +241,17 @@ class Anonymizer:
         order = shuffled(np.argsort(classes[done.labels], kind="stable"), seed)
         out = np.ascontiguousarray(done.unified[done.labels][order])
         names = tuple(f"x_{j}" for j in range(out.shape[1]))
-        key = key_for(done.labels if self.noise is None else None, order, persons)
+        key = Key.of(done.labels if self.noise is None else None, order, persons, seed)
         columns = tuple(Column(name, "quasi", "number", self._how()) for name in names)
         found = count(classes_of_rows(out), persons=key.persons_by_row())
-        certificate = self._certificate(
-            found, columns, persons, {"rows": len(x), "columns": x.shape[1], "sha256": None}, seed, ()
-        )
+        certificate = self._certificate(found, columns, persons, Source(len(x), x.shape[1]), ())
         table = Table(
             pl.DataFrame(out, schema=list(names), orient="row"),
             dict.fromkeys(names, "number"),
             "npy",
             arrays={"": names},
         )
-        return Release(out, certificate, key, table, synthesis=done.synthesis)
+        return Release(out, certificate, key, table, synthesis=done.synthesis, group_map=done.group)
 
     def _how(self) -> str:
         if self.noise is not None:
@@ -268,30 +284,33 @@ class Anonymizer:
         if mapped:
             who = "noise" if self.synthesis_map is None else f"the map {describe(self.synthesis_map)}"
             x = as_numbers(table, quasi, who)
-            notes += uneven_units(x, describe(self.synthesis_map))
+            notes += uneven_units(x, any(part.name == "std" for part in parts_of(self.synthesis_map)))
             done = self._anonymize(x, persons, seed, progress, merge)
-            labels, synthesis = done.labels, done.synthesis
+            labels, synthesis, group = done.labels, done.synthesis, done.group
             groups = pl.DataFrame(done.unified, schema=quasi, orient="row")
         else:
-            labels, synthesis = self._group_columns(table, quasi, persons, seed, progress, merge), None
-            weights = person_weights(persons)
-            groups = pl.DataFrame([self._unify(table, c, labels, weights) for c in columns if c.role == "quasi"])
+            (labels, group), synthesis = self._group_columns(table, quasi, persons, seed, progress, merge), None
+            groups, rare = self._unify(table, columns, Classes(labels, persons, int(self.grouper.k)))
+            notes += rare
         progress("arranging")
         order, frame = self._arrange(table, columns, groups, labels, seed)
-        key = key_for(labels if self.noise is None else None, order, persons)
-        source = {"rows": len(frame), "columns": len(table.frame.columns), "sha256": table.sha256}
+        key = Key.of(labels if self.noise is None else None, order, persons, seed, table.sha256)
         found = recount(frame, columns, self.constraints, key.persons_by_row())
-        certificate = self._certificate(found, columns, persons, source, seed, notes)
+        certificate = self._certificate(found, columns, persons, Source(len(frame), len(table.frame.columns)), notes)
         known = {c.name: table.kinds[c.name] for c in columns}
         released = Table(frame, known, table.format, table.separator, arrays=table.arrays)
-        return Release(_same_type(frame, data), certificate, key, released, tuple(self.constraints), synthesis)
+        unseen = [table.verbatim(name).cast(pl.String) for name in role if role[name] in ("identifier", "person")]
+        unified = [table.verbatim(name).cast(pl.String) for name in quasi if table.kinds[name] in ("code", "category")]
+        hidden = Hidden(pl.DataFrame(unseen), pl.DataFrame(unified), persons)
+        return Release(_same_type(frame, data), certificate, key, released, tuple(self.constraints), synthesis, group, hidden)
 
     def _group_columns(
         self, table: Table, quasi: list[str], persons: Labels | None, seed: int, progress: Progress,
         merge: Callable[[Labels, NDArray[Any]], Labels],
-    ) -> Labels:  # fmt: skip
-        """Labels from columns of any kind; a group map sees numbers as they are, and other kinds encoded."""
+    ) -> tuple[Labels, Any]:  # fmt: skip
+        """Labels from columns of any kind, and the fitted group map, which sees numbers as they are and other kinds encoded."""
         progress("grouping")
+        group = None
         if self.group_map is None or isinstance(self.group_map, Identity):
             z = encode(table, quasi, self.scale, getattr(self.grouper, "axis_parallel", False))
         else:
@@ -299,7 +318,7 @@ class Anonymizer:
             x = encode(table, quasi, "none" if plain else self.scale, ordinal=False)
             group = seeded(self.group_map, seed)
             z = finite(group.fit_transform(x), group)
-        return merge(self._group(z, persons, seed), z)
+        return merge(self._group(z, persons, seed), z), group
 
     def _columns(self, table: Table, role: Mapping[str, str], unify: Mapping[str, str], mapped: bool) -> tuple[Column, ...]:
         for name in unify:
@@ -316,15 +335,22 @@ class Anonymizer:
                 kind = table.kinds[name]
                 default = DEFAULT_UNIFIER[kind]
                 how = self._how() if mapped else check_unifier(name, kind, unify.get(name, default))
-            columns.append(Column(name, part, table.kinds[name], how))
+            columns.append(Column(name, part, table.kinds[name], how))  # type: ignore[arg-type]
         return tuple(columns)
 
-    def _unify(self, table: Table, column: Column, labels: Labels, weights: Weights) -> pl.Series:
-        kind = table.kinds[column.name]
-        out = unify_column(table.frame[column.name], kind, column.unify or "", labels, weights)
-        if out.dtype.is_float():
-            out = pl.Series(column.name, self._rounded(out.to_numpy())).fill_nan(None)
-        return out
+    def _unify(self, table: Table, columns: Sequence[Column], classes: Classes) -> tuple[pl.DataFrame, list[str]]:
+        """What the groups become, column by column, and what is to be noted about rare and extreme values."""
+        groups: dict[str, pl.Series] = {}
+        notes: list[str] = []
+        for column in columns:
+            if column.role == "quasi":
+                cells = table.frame[column.name]
+                out, found, _ = unify_rare(cells, table.kinds[column.name], column.unify or "", classes, self.rare)
+                notes += found
+                if out.dtype.is_float():
+                    out = pl.Series(column.name, self._rounded(out.to_numpy())).fill_nan(None)
+                groups[column.name] = out
+        return pl.DataFrame(groups), notes
 
     def _arrange(
         self, table: Table, columns: Sequence[Column], groups: pl.DataFrame, labels: Labels, seed: int
@@ -345,39 +371,29 @@ class Anonymizer:
         unified = groups[labels[order]]
         kept = pl.DataFrame([s.gather(order) for s in asis]) if asis else pl.DataFrame()
         frame = pl.DataFrame([unified[c.name] if c.role == "quasi" else kept[c.name] for c in columns])
-        return order, frame
+        return order, rebuilt(frame)  # gathering moves views only: the buffers would still hold the input's order
 
     # ------------------------------------------------------------------ the certificate
 
     def _certificate(
-        self,
-        found: Any,
-        columns: Sequence[Column],
-        persons: Labels | None,
-        source: dict[str, Any],
-        seed: int,
-        notes: Sequence[str],
+        self, found: Found, columns: Sequence[Column], persons: Labels | None, source: Source, notes: Sequence[str]
     ) -> Certificate:
+        promise: KAnonymity | Noisy
         if self.noise is not None:
-            promise = {"kind": "noise", "distribution": type(self.noise).__name__, "scale": self.noise.scale}
+            promise = Noisy(type(self.noise).__name__, float(self.noise.scale))  # type: ignore[arg-type]
             if self.noise.random_state is not None:
-                notes = [
-                    *notes,
-                    "The noise was drawn with a fixed seed: whoever knows it can take the noise off again.",
-                ]
+                notes = [*notes, "The noise was drawn with a fixed seed: whoever knows it can take the noise off again."]
         else:
-            promise = {
-                "kind": "k-anonymity", "k": int(self.grouper.k), "counted": "rows" if persons is None else "persons"
-            }  # fmt: skip
-        method = {
-            "grouping": "none" if self.grouper is None else describe(self.grouper),
-            "group map": describe(self.group_map or self.synthesis_map),
-            "synthesis map": describe(self.synthesis_map),
-            "scale": self.scale,
-            "digits": self.digits,
-            "seed": seed,
-        }
-        certificate = Certificate(promise, found, method, tuple(columns), source, notes=tuple(notes), versions=versions())
+            promise = KAnonymity(int(self.grouper.k), "rows" if persons is None else "persons")
+        method = TableMethod(
+            grouping=None if self.grouper is None else part_of(self.grouper, GROUPERS),
+            group_map=parts_of(self.group_map or self.synthesis_map),
+            synthesis_map=parts_of(self.synthesis_map),
+            unifier=self._how(),
+            scale=self.scale,
+            digits=self.digits,
+        )
+        certificate = Certificate(promise, found, method, tuple(columns), source, notes=tuple(notes), versions=dict(versions()))
         require_promise(certificate)
         return certificate
 

@@ -1,170 +1,323 @@
-"""What a release promises and what was found on its bytes: JSON for machines, Markdown to show. No cell of the input."""
+"""What a release promises, what was found on its bytes, and how it was made: one strict schema. No cell of the input.
+
+A certificate is read only if it is, byte for byte, what Omokage writes: a field too many or too few, a word that is not one
+of the allowed ones, a key twice, or a number beyond its bounds, and it is refused as a whole. It names neither the seed nor a
+hash of the input, which would let anybody test guesses about the originals; both are in the secret key (:mod:`omokage.key`).
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-import numpy as np
-import polars as pl
+from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from .errors import VerificationError
-from .grouping.constraints import Constraint, LDiversity, Sensitive, TCloseness, found
-from .grouping.matrix import Labels
-from .tables.table import Table, typed
+from .base.reading import read_regular
+from .errors import InputError, VerificationError
+from .maps.parts import Part
 
-FORMAT = "omokage-certificate/1"
+FORMAT: Literal["omokage-certificate/2"] = "omokage-certificate/2"
+CERTIFICATE, READABLE, SIGNATURE = "certificate.json", "CERTIFICATE.md", "certificate.sig"
+MOST_BYTES = 64 << 20
 PACKAGES = ("omokage", "numpy", "numba", "scikit-learn", "polars", "torch", "opencv-python-headless", "onnxruntime")
-NOT_COVERED = (
-    "k counts rows alike in the quasi-identifiers. Columns released as they are (sensitive, keep) are not hidden by it: "
-    "whoever knows them may find a row by them.",
-    "Within a group, sensitive values that are all the same are given away, unless l-diversity or t-closeness was asked.",
-    "Several releases of the same people can be intersected; each certificate speaks of one release.",
-    "The hashes show that a file is the one certified. They do not show who certified it.",
-)
-FACES_NOT_COVERED = (
-    "k counts released faces that are the same picture. What the receiver knows besides (who was photographed, when, by whom) "
-    "is not hidden by it.",
-    "What the people of one group have in common (age, sex, a beard, glasses) can be seen in their picture, as it must be.",
-    *NOT_COVERED[2:],
-)
-NOISE_NOT_COVERED = (
-    "Noise hides records in the mapped space but promises no k, and no differential privacy: measure what an attacker "
-    "can still do.",
-    *NOT_COVERED[2:],
-)
+
+_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+Content = bytes  # a file has a field of that name
+Text = Annotated[str, StringConstraints(max_length=4000)]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Number = Annotated[int, Field(ge=0, lt=2**53)]
+Path_ = Annotated[str, StringConstraints(pattern=r"^(faces/)?[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}$")]
+
+
+@dataclass(frozen=True)
+class KAnonymity:
+    """Every class has at least ``k`` of what is counted."""
+
+    k: Annotated[int, Field(ge=2, lt=2**53)]
+    counted: Literal["rows", "persons", "photos"]
+    kind: Literal["k-anonymity"] = "k-anonymity"
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Noise of a scale in the synthesis map's space; no k."""
+
+    distribution: Literal["Laplace"]
+    scale: Annotated[float, Field(gt=0)]
+    kind: Literal["noise"] = "noise"
+
+    __pydantic_config__ = _STRICT
 
 
 @dataclass(frozen=True)
 class Column:
     """A released column."""
 
-    name: str
-    role: str
-    kind: str
-    unify: str | None = None
+    name: Text
+    role: Literal["quasi", "sensitive", "keep"]
+    kind: Literal["number", "boolean", "date", "code", "category"]
+    unify: Text | None = None
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class Rule:
+    """l-diversity or t-closeness of a sensitive column: asked, and found."""
+
+    name: Literal["distinct l-diversity", "entropy l-diversity", "t-closeness"]
+    column: Text
+    asked: float
+    found: float
+
+    __pydantic_config__ = _STRICT
+
+    @property
+    def holds(self) -> bool:
+        if self.name == "t-closeness":
+            return self.found <= self.asked + 1e-9
+        return self.found >= self.asked - 1e-9
 
 
 @dataclass(frozen=True)
 class Found:
-    """What was counted: rows, classes of equal quasi-identifiers, their sizes, and the constraints."""
+    """What was counted: rows, classes of equal quasi-identifiers, ``(size, how many)`` for each size, and the constraints."""
 
-    k: int
-    rows: int
-    groups: int
-    sizes: dict[int, int]
-    persons: int | None = None
-    constraints: tuple[dict[str, Any], ...] = ()
+    k: Number
+    rows: Number
+    groups: Number
+    class_sizes: tuple[tuple[Number, Number], ...]
+    persons: Number | None = None
+    constraints: tuple[Rule, ...] = ()
+
+    __pydantic_config__ = _STRICT
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        return dict(self.class_sizes)
+
+
+@dataclass(frozen=True)
+class Around:
+    """What the bytes say around the values (see :mod:`omokage.leaks`): all of it was searched, and nothing was found.
+
+    hidden_values : different values, each of fewer than k people, of columns that are not released. searched_bytes : in all
+    files, unpacked. orders : what was compared with the input's order.
+    """
+
+    hidden_values: Number
+    searched_bytes: Number
+    orders: tuple[Literal["rows", "buffers", "inodes", "change times"], ...]
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class TableMethod:
+    """How a table was anonymized; an empty map is the identity."""
+
+    grouping: Part | None
+    group_map: tuple[Part, ...]
+    synthesis_map: tuple[Part, ...]
+    unifier: Text
+    scale: Literal["range", "std", "none"]
+    digits: Number | None
+    rare: Literal["hide", "show"] = "hide"
+    medium: Literal["table"] = "table"
+
+    __pydantic_config__ = _STRICT
+
+    def lines(self) -> list[str]:
+        return [
+            f"grouping: {'none' if self.grouping is None else self.grouping}",
+            f"group map: {_chain(self.group_map)}",
+            f"synthesis map: {_chain(self.synthesis_map)}",
+            f"unifier: {self.unifier}",
+            f"scale: {self.scale}",
+            f"digits: {'all' if self.digits is None else self.digits}",
+            f"values of fewer than k people: {'hidden' if self.rare == 'hide' else 'shown'}",
+        ]
+
+
+@dataclass(frozen=True)
+class FaceMethod:
+    """How a folder of faces was anonymized; ``networks`` are the SHA-256 of the files that were given."""
+
+    grouping: Part
+    group_map: Literal["recognition", "attribute", "latent", "direct"]
+    synthesis_map: Literal["morph", "latent", "direct"]
+    size: Annotated[int, Field(ge=64, le=1024)]
+    format: Literal["png", "jpg", "webp"]
+    texture: Annotated[float, Field(ge=0, le=1)]
+    steps: Number
+    every_face: bool
+    aligned: bool
+    networks: dict[Literal["generator", "encoder", "attributes"], Digest]
+    medium: Literal["faces"] = "faces"
+
+    __pydantic_config__ = _STRICT
+
+    def lines(self) -> list[str]:
+        lines = [
+            f"grouping: {self.grouping}",
+            f"group map: {self.group_map.upper()}",
+            f"synthesis map: {self.synthesis_map.upper()}",
+            f"pictures: {self.size} × {self.size}, {self.format}",
+            f"faces taken: {'all of a photo' if self.every_face else 'the largest of each photo'}"
+            + (", from aligned square crops" if self.aligned else ""),
+        ]
+        if self.synthesis_map == "morph":
+            lines.append(f"texture given back: {self.texture:g}")
+        if "latent" in (self.group_map, self.synthesis_map):
+            lines.append(f"steps of inversion: {self.steps}")
+        return lines + [f"{name} given, sha256: {digest}" for name, digest in self.networks.items()]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What went in. ``fingerprint`` is keyed (HMAC-SHA256), and there only if a key was written: without it, it tells nothing."""
+
+    records: Number
+    columns: Number
+    fingerprint: Digest | None = None
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of the release."""
+
+    path: Path_
+    bytes: Number
+    sha256: Digest
+
+    __pydantic_config__ = _STRICT
+
+    @classmethod
+    def of(cls, path: str, content: Content) -> File:
+        return cls(path, len(content), hashlib.sha256(content).hexdigest())
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """The promise, what was found, how it was made, and the hashes of what went in and what came out."""
+    """The promise, what was found, how it was made, and every file with its hash."""
 
-    promise: dict[str, Any]
+    promise: Annotated[KAnonymity | Noisy, Field(discriminator="kind")]
     found: Found
-    method: dict[str, Any]
+    method: Annotated[TableMethod | FaceMethod, Field(discriminator="medium")]
     columns: tuple[Column, ...]
-    input: dict[str, Any]
-    output: dict[str, Any] | None = None
-    notes: tuple[str, ...] = ()
-    versions: dict[str, str] = field(default_factory=dict)
-    format: str = FORMAT
+    source: Source
+    files: tuple[File, ...] = ()
+    around: Around | None = None
+    notes: tuple[Text, ...] = ()
+    versions: dict[Text, Text] = field(default_factory=dict)
+    format: Literal["omokage-certificate/2"] = FORMAT
 
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str) -> Certificate:
-        """Read a certificate; anything that is not one is refused."""
-        try:
-            raw = json.loads(text)
-            if raw["format"] != FORMAT:
-                raise VerificationError(f"the certificate is of format {raw['format']!r}, but {FORMAT!r} is needed")
-            sizes = {int(size): int(count) for size, count in raw["found"]["sizes"].items()}
-            counted = Found(**{**raw["found"], "sizes": sizes, "constraints": tuple(raw["found"]["constraints"])})
-            columns = tuple(Column(**column) for column in raw["columns"])
-            return cls(**{**raw, "found": counted, "columns": columns, "notes": tuple(raw["notes"])})
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise VerificationError("the certificate is damaged: it is not what a release writes") from None
+    __pydantic_config__ = _STRICT
 
     @property
-    def of_faces(self) -> bool:
-        """Whether it speaks of a folder of pictures rather than of a table."""
-        return self.promise.get("of") == "faces"
+    def medium(self) -> Literal["table", "faces"]:
+        return self.method.medium
+
+    @property
+    def k(self) -> int | None:
+        """The promised k, if any."""
+        return self.promise.k if isinstance(self.promise, KAnonymity) else None
+
+    @property
+    def counted(self) -> str:
+        """What classes are counted in."""
+        return self.promise.counted if isinstance(self.promise, KAnonymity) else "rows"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"format": self.format, **asdict(self)}
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Certificate:
+        """Read a certificate; anything that is not one is refused."""
+        content = text.encode() if isinstance(text, str) else text
+        if len(content) > MOST_BYTES:
+            raise VerificationError(f"the certificate has {len(content):,} bytes, but at most {MOST_BYTES:,} are read")
+        try:
+            certificate: Certificate = _adapter().validate_json(content)
+        except ValidationError as error:
+            raise VerificationError(f"the certificate is damaged: {_reason(error)}") from None
+        if certificate.to_json().encode("utf-8", "surrogatepass") != content:
+            raise VerificationError("the certificate is damaged: it is not written the way Omokage writes it")
+        _require_consistent(certificate)
+        return certificate
+
+    @classmethod
+    def read(cls, folder: Path) -> tuple[Certificate, str]:
+        """The certificate of a written release, and the SHA-256 of its bytes."""
+        try:
+            content = read_regular(folder / CERTIFICATE, MOST_BYTES)
+        except InputError as error:
+            raise VerificationError(f"the folder holds no certificate that can be read ({error}): is it a release?") from None
+        return cls.from_json(content), hashlib.sha256(content).hexdigest()
 
     def promised(self) -> str:
         """The promise in one sentence."""
-        if self.promise["kind"] == "noise":
-            return f"{self.promise['distribution']} noise of scale {self.promise['scale']:g}; no k is promised"
-        counted = self.promise["counted"]
-        if self.of_faces:
-            whom = "people" if counted == "persons" else "photos, each taken for a different person"
-            return f"every released face is the same picture for at least {self.promise['k']} {whom}"
-        rules = "".join(f", {c['name']} of {c['column']} at {c['asked']:g}" for c in self.found.constraints)
-        return f"every combination of quasi-identifiers is shared by at least {self.promise['k']} {counted}{rules}"
-
-    def to_markdown(self) -> str:
-        """The certificate to show."""
-        f = self.found
-        unit = self.promise.get("counted", "rows")
-        where = "the written file" if self.output else "the release in memory"
-        sizes = sorted(f.sizes.items())
-        shown = sizes if len(sizes) <= 12 else [*sizes[:10], ("…", "…"), sizes[-1]]
-        lines = [
-            "# Certificate of an anonymized release", "",
-            f"**Promised:** {self.promised()}.", "",
-            f"**Found on {where}:** {self._counted()}, the smallest of {f.k} {unit}"
-            + (f"; {f.persons} persons" if f.persons is not None else "") + ".",
-        ]  # fmt: skip
-        lines += [f"- {c['name']} of `{c['column']}`: asked {c['asked']:g}, found {c['found']:.4g}" for c in f.constraints]
-        lines += ["", f"| class size in {unit} | classes |", "|---|---|", *(f"| {size} | {count} |" for size, count in shown)]
-        lines += self._columns()
-        lines += ["", "## How it was made", ""] + [f"- {name}: {value}" for name, value in self.method.items()]
-        lines += self._source()
-        if self.output:
-            lines += [f"- output: {self._files()}, {self.output['bytes']} bytes, sha256 {self.output['sha256']}"]
-        lines += [f"- {name} {number}" for name, number in self.versions.items()]
-        if self.notes:
-            lines += ["", "## Notes", "", *(f"- {note}" for note in self.notes)]
-        gaps = NOISE_NOT_COVERED if self.promise["kind"] == "noise" else FACES_NOT_COVERED if self.of_faces else NOT_COVERED
-        lines += ["", "## What is not covered", "", *(f"- {gap}" for gap in gaps)]
-        lines += ["", "Check it: `omokage verify` on this folder.", ""]
-        return "\n".join(lines)
-
-    def _counted(self) -> str:
-        if self.of_faces:
-            return f"{self.found.rows} faces, of which {self.found.groups} are different pictures"
-        return f"{self.found.rows} rows in {self.found.groups} classes of equal quasi-identifiers"
-
-    def _columns(self) -> list[str]:
-        if not self.columns:
-            return []
-        lines = ["", "## Columns", "", "| column | role | kind | unified by |", "|---|---|---|---|"]
-        lines += [f"| `{_cell(c.name)}` | {c.role} | {c.kind} | {c.unify or ''} |" for c in self.columns[:200]]
-        if len(self.columns) > 200:
-            lines.append(f"| … {len(self.columns) - 200} more | | | |")
-        return lines
-
-    def _source(self) -> list[str]:
-        if self.of_faces:
-            return [f"- input: {self.input['rows']} photos"]
-        return [f"- input: {self.input['rows']} rows, sha256 {self.input['sha256'] or 'none (in memory)'}"]
-
-    def _files(self) -> str:
-        output = self.output or {}
-        return f"{output['files']} pictures in {output['folder']}" if self.of_faces else str(output["file"])
+        if isinstance(self.promise, Noisy):
+            return f"{self.promise.distribution} noise of scale {self.promise.scale:g}; no k is promised"
+        if self.medium == "faces":
+            whom = "people" if self.counted == "persons" else "photos, each taken for a different person"
+            return f"every released face is the same picture for at least {self.k} {whom}"
+        rules = "".join(f", {c.name} of {c.column} at {c.asked:g}" for c in self.found.constraints)
+        return f"every combination of quasi-identifiers is shared by at least {self.k} {self.counted}{rules}"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("`", "'").replace("\n", " ")
+def _chain(parts: tuple[Part, ...]) -> str:
+    return " + ".join(str(part) for part in parts) or "none"
 
 
-def versions() -> dict[str, str]:
+@lru_cache(maxsize=1)
+def _adapter() -> TypeAdapter[Certificate]:
+    return TypeAdapter(Certificate)
+
+
+def _reason(error: ValidationError) -> str:
+    """Where it fails and which rule it breaks; not the value, which came from outside."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    where = ".".join(str(step)[:40] for step in first["loc"][:6])
+    kind = str(first["type"]).replace("_", " ")
+    return f"{where or 'as a whole'} breaks the rule '{kind}' ({error.error_count()} in all)"
+
+
+def _require_consistent(certificate: Certificate) -> None:
+    """What the schema cannot say: the parts belong to one medium, and names are there once."""
+    faces = certificate.medium == "faces"
+    names = [column.name for column in certificate.columns]
+    paths = [file.path for file in certificate.files]
+    wrong = (
+        faces != (not certificate.columns)
+        or faces != (certificate.counted == "photos" or (faces and certificate.counted == "persons"))
+        or (faces and not isinstance(certificate.promise, KAnonymity))
+        or len(set(names)) < len(names)
+        or len(set(paths)) < len(paths)
+        or any(path.startswith("faces/") != faces for path in paths)
+        or (not faces and len(paths) > 1)
+        or not (faces or any(column.role == "quasi" for column in certificate.columns))
+        or not {CERTIFICATE, READABLE, SIGNATURE}.isdisjoint(paths)
+    )
+    if wrong:
+        raise VerificationError("the certificate is damaged: its parts contradict each other")
+
+
+def versions() -> Mapping[str, str]:
     """Versions of Python and of the packages that made the release."""
     known = {"python": platform.python_version()}
     for package in PACKAGES:
@@ -173,90 +326,3 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return known
-
-
-def classes_of_frame(frame: pl.DataFrame, quasi: Sequence[str]) -> Labels:
-    """A number for each row, equal where all quasi-identifiers are."""
-    keys = frame.select(quasi)
-    keys.columns = [f"c{j}" for j in range(len(quasi))]  # whatever the columns are called, "class" is free
-    first = keys.unique(maintain_order=True).with_row_index("class")
-    labels = keys.join(first, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["class"]
-    return labels.cast(pl.Int64).to_numpy()
-
-
-def classes_of_rows(matrix: np.ndarray) -> Labels:
-    """A number for each row, equal where the rows are the same to the bit."""
-    rows = np.ascontiguousarray(matrix)
-    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-    labels: Labels = np.unique(keys, return_inverse=True)[1].ravel().astype(np.int64)
-    return labels
-
-
-def count(
-    labels: Labels,
-    constraints: Sequence[Constraint] = (),
-    sensitive: Sequence[Sensitive] = (),
-    persons: Labels | None = None,
-) -> Found:
-    """Count the classes: rows in each, or different persons where ``persons`` says whose row it is."""
-    pairs = labels if persons is None else np.unique(np.column_stack([labels, persons]), axis=0)[:, 0]
-    per_class = np.bincount(pairs)
-    sizes = dict(zip(*(a.tolist() for a in np.unique(per_class, return_counts=True)), strict=True))
-    measured = tuple(
-        {"name": c.name, "column": s.name, "asked": c.asked, "found": found(c, s, labels)} for c in constraints for s in sensitive
-    )
-    people = None if persons is None else len(np.unique(persons))
-    return Found(int(per_class.min()), len(labels), len(per_class), sizes, people, measured)
-
-
-def constraints_of(certificate: Certificate) -> list[Constraint]:
-    """The constraints a certificate names."""
-    known: list[Constraint] = []
-    for entry in certificate.found.constraints:
-        if entry["name"] == "t-closeness":
-            rule: Constraint = TCloseness(entry["asked"])
-        else:
-            rule = LDiversity(entry["asked"], entry["name"].split()[0])
-        if rule not in known:
-            known.append(rule)
-    return known
-
-
-def sensitive_columns(frame: pl.DataFrame, columns: Sequence[Column]) -> list[Sensitive]:
-    """The sensitive columns as codes; text from a CSV is first given its type again."""
-    out = []
-    for column in columns:
-        if column.role == "sensitive":
-            values = frame[column.name]
-            values = typed(values) if values.dtype == pl.String and column.kind in ("number", "date", "boolean") else values
-            if values.dtype in (pl.Categorical, pl.Enum):
-                values = values.cast(pl.String)
-            codes = values.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
-            codes = np.unique(codes, return_inverse=True)[1].ravel().astype(np.int64)
-            out.append(Sensitive(column.name, codes, column.kind in ("number", "date")))
-    return out
-
-
-def telling_columns(table: Table, role: Mapping[str, str]) -> list[str]:
-    """Columns released as they are that nearly tell every row apart."""
-    notes = []
-    for name, part in role.items():
-        if part in ("sensitive", "keep"):
-            share = table.frame[name].n_unique() / max(len(table.frame), 1)
-            if share > 0.5 and len(table.frame) > 20:
-                notes.append(
-                    f"Column {name} is released as it is and differs in {share:.0%} of the rows: it may identify people."
-                )
-    return notes
-
-
-def uneven_units(x: np.ndarray, described: str) -> list[str]:
-    """A note where the columns' units differ so much that a map would see only few of them."""
-    deviation = x.std(axis=0)
-    deviation = deviation[deviation > 0]
-    if len(deviation) > 1 and deviation.max() > 1000 * deviation.min() and "Standardize" not in described:
-        return [
-            "The columns' standard deviations differ more than 1000-fold, so few columns decide: std+ before the map "
-            "would even them out."
-        ]
-    return []

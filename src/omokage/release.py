@@ -1,19 +1,14 @@
 """A release: what leaves, its certificate, and the link to the originals, which leaves only if asked for.
 
-It is written to a temporary folder beside its place, read back and counted there, and moved as a whole. An earlier
-release stays untouched until then, and its place is taken in one step.
+It is written to a stage beside its place, read back, counted and searched there, and moved as a whole; an earlier release stays
+untouched until then. Tables and faces are published by the same :func:`publish`.
 """
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
-import json
-import os
-import shutil
-import sys
-import tempfile
-from collections.abc import Callable, Sequence
+import stat
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,36 +16,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .certificate import Certificate, Column, Found, classes_of_frame, count, sensitive_columns, versions
+from .base.files import claimed, publish_folder
+from .base.plain import plain
+from .certificate import CERTIFICATE, READABLE, SIGNATURE, Certificate, File, KAnonymity, versions
+from .certificate_text import readable
+from .counting import recount
 from .errors import OutputError, VerificationError
 from .grouping.constraints import Constraint
 from .grouping.matrix import Labels
+from .key import Faces, Key, KeyTransaction, fingerprint_of, new_fingerprint_key, require_key_place, written_key
+from .leaks import Hidden, files_of, inspect_table
 from .tables.table import Table
-from .tables.write import data_name, read_written, reason_of, write_frame
-
-CERTIFICATE, READABLE = "certificate.json", "CERTIFICATE.md"
-KEY_FORMAT = "omokage-key/1"
-
-
-@dataclass(frozen=True)
-class Key:
-    """The link between input and release: secret.
-
-    groups : the group of each input row (−1 where there are no groups). rows : its row in the release. persons : whose
-    row it is, as a number.
-    """
-
-    groups: Labels
-    rows: Labels
-    persons: Labels | None = None
-
-    def persons_by_row(self) -> Labels | None:
-        """Whose row each released row is."""
-        if self.persons is None:
-            return None
-        by_row = np.empty_like(self.persons)
-        by_row[self.rows] = self.persons
-        return by_row
+from .tables.write import data_name, read_written, write_frame
 
 
 @dataclass(frozen=True)
@@ -72,6 +49,8 @@ class Release:
     table: Table = field(repr=False)  # how to write it; its frame is the released one
     constraints: tuple[Constraint, ...] = field(default=(), repr=False)
     synthesis: Any = field(default=None, repr=False)  # the fitted synthesis map; never written
+    group_map: Any = field(default=None, repr=False)  # the fitted group map; never written
+    hidden: Hidden = field(default=Hidden(pl.DataFrame()), repr=False)  # searched in what is written; never written
 
     @property
     def through_map(self) -> Callable[[Any], Any] | None:
@@ -80,199 +59,164 @@ class Release:
             return None
         return lambda x: self.synthesis.inverse_transform(self.synthesis.transform(x))
 
-    def write(self, path: str | Path, *, key: str | Path | None = None, overwrite: bool = False) -> Path:
-        """Write data and certificate into the folder ``path``, whole or not at all; the key, if asked, elsewhere."""
-        return publish(Path(path), None if key is None else Path(key), overwrite, self._fill)
+    def write(
+        self, path: str | Path, *, key: str | Path | None = None, sign: str | Path | None = None, overwrite: bool = False
+    ) -> Path:
+        """Write data and certificate into the folder ``path``, whole or not at all.
 
-    def _fill(self, stage: Path) -> dict[str, Any]:
-        """Write the files, read them back, and certify what is there; gives what belongs into the key."""
+        Parameters
+        ----------
+        key : where to write the secret link too; outside of ``path``
+        sign : file of a private key (``omokage keygen``) to sign the certificate with
+        overwrite : replace an earlier release, and its key, if nothing else lies in its folder
+        """
+        return publish(
+            Path(path), self._fill, key=None if key is None else Path(key), sign=None if sign is None else Path(sign),
+            overwrite=overwrite,
+        )  # fmt: skip
+
+    def _fill(self, stage: Path) -> Filled:
+        """Write the table, read it back, count it, and look at its bytes as an attacker."""
         file = stage / data_name(self.table)
         write_frame(self.table.frame, file, self.table)
         written = read_written(file)
-        found = recount(written, self.certificate.columns, self.constraints, self.key.persons_by_row())
-        certificate = replace(self.certificate, found=found)
-        require_promise(certificate)
-        content = file.read_bytes()
-        output: dict[str, Any] = {"file": file.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        write_certificate(replace(certificate, output=output, versions=versions()), stage)
-        return key_content(self.key, output["sha256"])
+        certificate = self.certificate
+        found = recount(written, certificate.columns, self.constraints, self.key.persons_by_row())
+        around = inspect_table(
+            file, written, certificate.columns, self.hidden, self.key.rows, certificate.k or 2, certificate.notes
+        )
+        return Filled(replace(certificate, found=found, around=around), self.key)
 
 
-def write_certificate(certificate: Certificate, stage: Path) -> None:
-    """For machines and to show."""
-    (stage / CERTIFICATE).write_text(certificate.to_json(), encoding="utf-8")
-    (stage / READABLE).write_text(certificate.to_markdown(), encoding="utf-8")
+@dataclass(frozen=True)
+class Filled:
+    """What a medium has written into a stage: its certificate, as far as it knows it, and the link to the originals."""
+
+    certificate: Certificate
+    key: Key
+    faces: Faces | None = None
 
 
-def key_content(key: Key, release: str) -> dict[str, Any]:
-    """What a key's file holds; ``release`` is the hash of what it belongs to."""
-    content: dict[str, Any] = {
-        "format": KEY_FORMAT,
-        "release": release,
-        "groups": key.groups.tolist(),
-        "rows": key.rows.tolist(),
-    }
-    if key.persons is not None:
-        content["persons"] = key.persons.tolist()
-    return content
+def publish(
+    target: Path,
+    fill: Callable[[Path], Filled],
+    *,
+    key: Path | None = None,
+    sign: Path | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Let ``fill`` write into a stage, certify what is there, and put it in the target's place in one step.
 
-
-def publish(target: Path, key: Path | None, overwrite: bool, fill: Callable[[Path], dict[str, Any]]) -> Path:
-    """Let ``fill`` write into a folder beside the target, and put that in the target's place in one step.
-
-    ``fill`` returns the content of the key, which is written only if a place is given. Whatever fails, an earlier release
-    stays as it was and nothing half-written is left.
+    Whatever fails, an earlier release and its key stay as they were and nothing half-written is left.
     """
     require_places(target, key, overwrite)
+    signer = _signer(sign)
+    transaction = None if key is None else KeyTransaction(key)
+
+    def whole(stage: Path) -> None:
+        filled = fill(stage)
+        fingerprint_key = None if transaction is None or filled.key.source is None else new_fingerprint_key()
+        content = _certify(stage, filled, fingerprint_key).encode()
+        (stage / CERTIFICATE).write_bytes(content)
+        (stage / READABLE).write_text(readable(Certificate.from_json(content)), encoding="utf-8")
+        if signer is not None:
+            (stage / SIGNATURE).write_bytes(signer(content))
+        require_nothing_else(stage)
+        if transaction is not None:
+            written = written_key(filled.key, hashlib.sha256(content).hexdigest(), fingerprint_key, filled.faces)
+            transaction.begin(written, _standing(target))
+
+    if transaction is None or key is None:
+        return publish_folder(target, whole, overwrite=overwrite, ours=require_nothing_else)
+    with claimed(key):
+        return publish_folder(
+            target, whole, overwrite=overwrite, ours=require_nothing_else,
+            before=transaction.before, after=transaction.after, undo=transaction.undo,
+        )  # fmt: skip
+
+
+def _certify(stage: Path, filled: Filled, fingerprint_key: str | None) -> str:
+    """The certificate of what lies in the stage, with every file's hash."""
+    source = filled.certificate.source
+    if fingerprint_key is not None and filled.key.source is not None:
+        source = replace(source, fingerprint=fingerprint_of(fingerprint_key, filled.key.source))
+    files = tuple(File.of(name, (stage / name).read_bytes()) for name, state in files_of(stage) if stat.S_ISREG(state.st_mode))
+    certificate = replace(filled.certificate, source=source, files=files, versions=dict(versions()))
+    require_promise(certificate)
+    text = certificate.to_json()
+    if Certificate.from_json(text) != certificate:
+        raise VerificationError("the certificate cannot be written as it is meant: nothing was released")
+    return text
+
+
+def _signer(path: Path | None) -> Callable[[bytes], bytes] | None:
+    if path is None:
+        return None
+    from .signing import load_signer
+
+    return load_signer(path).sign
+
+
+def _standing(target: Path) -> str | None:
+    """The SHA-256 of the certificate that is in the target's place now."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _clear_abandoned(target)
-        stage = Path(tempfile.mkdtemp(prefix=_stage_prefix(target) + f"{os.getpid()}-", dir=target.parent))
-    except OSError as error:
-        raise OutputError(f"{target} cannot be written: {reason_of(error)}") from None
-    try:
-        content = fill(stage)
-        for each in stage.rglob("*"):
-            if each.is_file():
-                with each.open("rb") as opened:
-                    os.fsync(opened.fileno())
-        stage.chmod(0o755)
-        key_stage = None if key is None else _stage_key(key, content)
-        try:
-            _move(stage, target)
-            if key_stage is not None and key is not None:
-                key_stage.replace(key)
-        finally:
-            if key_stage is not None:
-                key_stage.unlink(missing_ok=True)
-    except OSError as error:
-        if isinstance(error, OutputError):
-            raise
-        raise OutputError(f"{target} could not be written: {reason_of(error)}") from None
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
-    return target
-
-
-def _stage_key(path: Path, content: dict[str, Any]) -> Path:
-    """The key in a file beside its place, to be moved there once the release is in its own."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".omokage-", dir=path.parent)  # readable by the owner alone
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return Path(name)
-
-
-def shuffled(order: Labels, seed: int) -> Labels:
-    """The order, shuffled. As it starts from released values alone, knowing the seed does not give the input's order."""
-    shuffled: Labels = np.random.default_rng([seed, 0x6F6D6F6B]).permutation(order)
-    return shuffled
-
-
-def key_for(labels: Labels | None, order: Labels, persons: Labels | None) -> Key:
-    """The key of rows released in ``order``; without ``labels`` there are no groups."""
-    rows = np.empty_like(order)
-    rows[order] = np.arange(len(order))
-    return Key(np.full(len(order), -1) if labels is None else labels, rows, persons)
-
-
-def recount(written: pl.DataFrame, columns: Sequence[Column], constraints: Sequence[Constraint], persons: Labels | None) -> Found:
-    """Count a written frame's classes and constraints."""
-    quasi = [column.name for column in columns if column.role == "quasi"]
-    sensitive = sensitive_columns(written, columns) if constraints else []
-    return count(classes_of_frame(written, quasi), constraints, sensitive, persons)
+        return Certificate.read(target)[1]
+    except VerificationError:
+        return None
 
 
 def require_promise(certificate: Certificate) -> None:
     """Refuse a certificate whose findings fall short of its promise."""
-    if certificate.promise["kind"] == "noise":
+    if not isinstance(certificate.promise, KAnonymity):
         return
-    asked, found = certificate.promise["k"], certificate.found
+    asked, found = certificate.promise.k, certificate.found
     if found.k < asked:
         raise VerificationError(f"k = {asked} was promised, but a class of {found.k} was found: nothing was released")
-    for entry in found.constraints:
-        close = entry["name"] == "t-closeness"
-        if (entry["found"] > entry["asked"] + 1e-9) if close else (entry["found"] < entry["asked"] - 1e-9):
+    for rule in found.constraints:
+        if not rule.holds:
             raise VerificationError(
-                f"{entry['name']} of {entry['asked']:g} was promised, but {entry['found']:.4g} was found: nothing was released"
+                f"{rule.name} of {rule.asked:g} was promised, but {rule.found:.4g} was found: nothing was released"
             )
 
 
 def require_places(target: Path, key: Path | None, overwrite: bool) -> None:
     """Refuse places that must not be written to, before any work is done."""
-    _require_free(target, overwrite)
-    if key is not None:
-        _require_key_place(key, target, overwrite)
-
-
-def _require_free(target: Path, overwrite: bool) -> None:
-    """An earlier release may be replaced if asked; anything else that is there may not."""
-    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
-        return
-    if not (target.is_dir() and (target / CERTIFICATE).is_file()):
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise OutputError(f"{target} exists and is not a release: choose another place")
-    if not overwrite:
-        raise OutputError(f"{target} holds an earlier release: give another place, or --overwrite")
+    if target.is_dir() and any(target.iterdir()):
+        require_nothing_else(target)
+        if not overwrite:
+            raise OutputError(f"{target} holds an earlier release: give another place, or --overwrite")
+    if key is not None:
+        require_key_place(key, target, overwrite)
 
 
-def _require_key_place(key: Path, target: Path, overwrite: bool) -> None:
-    if target.resolve() in key.resolve().parents:
-        raise OutputError("the key undoes the release and must not lie in its folder: give it a place of its own")
-    if key.exists() and not overwrite:
-        raise OutputError(f"{key} exists: give the key another place, or --overwrite")
-
-
-def _stage_prefix(target: Path) -> str:
-    return f".{target.resolve().name}.omokage-"
-
-
-def _clear_abandoned(target: Path) -> None:
-    """Remove what a killed process has left beside the target."""
-    for left in target.parent.glob(_stage_prefix(target) + "*"):
-        number = left.name.removeprefix(_stage_prefix(target)).split("-")[0]
-        if number.isdigit() and not _alive(int(number)):
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _alive(pid: int) -> bool:
+def require_nothing_else(folder: Path) -> None:
+    """Refuse a folder that is not a release, or in which lies anything that its certificate does not list."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+        certificate, _ = Certificate.read(folder)
+    except VerificationError:
+        raise OutputError(f"{folder} exists and is not a release: choose another place") from None
+    others = strangers(folder, certificate)
+    if others:
+        raise OutputError(
+            f"{folder} holds {len(others)} files that its certificate does not list (the first is {plain(others[0])!r}): "
+            "move them away, or choose another place"
+        )
 
 
-def _move(stage: Path, target: Path) -> None:
-    """Put the stage in the target's place in one step."""
-    if not target.exists() or not any(target.iterdir()):
-        stage.replace(target)
-    elif not _exchange(stage, target):
-        old = stage.with_name(stage.name + "-old")
-        target.replace(old)
-        stage.replace(target)
-        shutil.rmtree(old, ignore_errors=True)
-    handle = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def strangers(folder: Path, certificate: Certificate) -> list[str]:
+    """Everything in a release's folder that its certificate does not list; also links, pipes and empty folders."""
+    listed = {file.path for file in certificate.files} | {CERTIFICATE, READABLE, SIGNATURE}
+    folders = {path.split("/")[0] for path in listed if "/" in path}
+    return [
+        name
+        for name, state in files_of(folder)
+        if not (name in listed and stat.S_ISREG(state.st_mode)) and not (name in folders and stat.S_ISDIR(state.st_mode))
+    ]
 
 
-def _exchange(a: Path, b: Path) -> bool:
-    """Exchange two folders at once where the system can (Linux); the stage then holds the old one."""
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
-        call = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError):
-        return False
-    at_fdcwd, exchange = -100, 2
-    return bool(call(at_fdcwd, os.fsencode(a), at_fdcwd, os.fsencode(b), exchange) == 0)
+def shuffled(order: Labels, seed: int) -> Labels:
+    """The order, shuffled. It starts from released values alone, so the original row order cannot be recovered with the seed."""
+    shuffled: Labels = np.random.default_rng([seed, 0x6F6D6F6B]).permutation(order)
+    return shuffled

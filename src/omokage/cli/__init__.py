@@ -1,4 +1,4 @@
-"""The command line. Each command is a module; errors that are the user's to mend become one sentence and exit code 2."""
+"""The command line. Each command is a module; errors the user can fix become one sentence and exit code 2."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from ..base.plain import plain
 from ..errors import OmokageError
 from . import compare, demo, evaluate, faces, learn, models, photo, table, verify
 
@@ -26,7 +27,7 @@ for command in (table, faces, photo, verify, evaluate, compare, learn, models, d
 
 
 @app.callback(invoke_without_command=True)
-def _version(version: bool = typer.Option(False, "--version", help="Say the version and stop.")) -> None:
+def _version(version: bool = typer.Option(False, "--version", help="Show the version and exit.")) -> None:
     if version:
         from .. import __version__
 
@@ -47,4 +48,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _say(message: str) -> None:
-    typer.echo(f"omokage: {message}", err=True)
+    typer.echo(f"omokage: {plain(message)}", err=True)

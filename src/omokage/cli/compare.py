@@ -11,6 +11,7 @@ import typer
 from ..errors import InputError
 from .console import err, names, out
 from .outputs import hold
+from .table import HEADER, NAMES
 
 if TYPE_CHECKING:
     from ..tables import Table
@@ -26,6 +27,8 @@ def compare(
     target: str = typer.Option(..., "--target", help="Column to learn to predict."),
     html: Path = typer.Option(..., "--html", help="The page to write; FILE.jsonl beside it keeps finished settings."),
     quasi: list[str] = typer.Option(None, "--quasi", help="Columns to anonymize; all others but the target by default."),
+    header: bool = typer.Option(None, "--header/--no-header", help=HEADER),
+    column: list[str] = typer.Option(None, "--names", help=NAMES),
     k: list[str] = typer.Option(None, "--k", help="Values of k: 3,10,50."),
     noise: list[str] = typer.Option(None, "--noise", help="Noises: laplace:1.5,laplace:3.5."),
     map_: list[str] = typer.Option(["none"], "--map", help="Maps: none,pca:30; or GROUP/SYNTHESIS: log+pca:50/none."),
@@ -41,12 +44,14 @@ def compare(
     from ..evaluate.comparison import compare as run
     from ..evaluate.comparison import settings_of
     from ..report import comparison_page, require_report_places, write_page
+    from ..tables import read_table
 
     keep = html.with_suffix(".jsonl")
     hold(context, html, keep, inputs=(source,))
     require_report_places(html)
     settings = settings_of(_whole_numbers(k), names(map_), tuple(grouping), names(noise))
-    x, y = _numbers(source, target, names(quasi))
+    table = read_table(source, header=header, names=names(column) or None)
+    x, y = _numbers(table, target, names(quasi))
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -67,13 +72,15 @@ def compare(
     words = ["omokage", "compare", source.name, "--target", target, "--html", html.name]
     words += [w for value in k or [] for w in ("--k", value)] + [w for value in noise or [] for w in ("--noise", value)]
     words += [w for value in map_ for w in ("--map", value)] + [w for value in grouping for w in ("--grouping", value)]
+    words += [] if header is None else ["--header" if header else "--no-header"]
+    words += [w for value in column or [] for w in ("--names", value)]
     write_page(comparison_page(result, repeat=shlex.join(words)), html)
     for outcome in result.frontier():
         score = f"{result.score} {outcome.scores[result.score]:.3f}"
-        out.print(f"{outcome.rate:8.4f} linked  {score}  {outcome.setting.name}", markup=False)
+        out.print(f"{outcome.rate:8.4f} linked  {score}  {outcome.setting.name}  (by {outcome.attack})")
     for name, reason in result.failed:
-        out.print(f"left out  {name}: {reason}", markup=False)
-    out.print(f"look at   {html}", markup=False)
+        out.print(f"left out  {name}: {reason}")
+    out.print(f"look at   {html}")
 
 
 def _whole_numbers(texts: list[str] | None) -> list[int]:
@@ -83,15 +90,14 @@ def _whole_numbers(texts: list[str] | None) -> list[int]:
     return [int(v) for v in values]
 
 
-def _numbers(source: Path, target: str, quasi: tuple[str, ...]) -> tuple[Any, Any]:
+def _numbers(table: Table, target: str, quasi: tuple[str, ...]) -> tuple[Any, Any]:
     """The columns to anonymize as a matrix, and the target."""
     import numpy as np
     import polars as pl
 
-    from ..tables import Roles, read_table
+    from ..tables import Roles
     from ..tables.encode import as_numbers
 
-    table: Table = read_table(source)
     roles = Roles(quasi=quasi, keep=[target], rest="drop") if quasi else Roles(keep=[target], rest="quasi")
     found = roles.resolve(table)
     chosen = [name for name, role in found.items() if role == "quasi" and not _row_number(table, name, quasi)]

@@ -5,15 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
+
+from ..base.plain import plain
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class _Plain(Console):
+    """Prints text as it is: names from outside can neither steer the terminal nor be taken for markup."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        shown = [plain(each) if isinstance(each, str) else each for each in objects]
+        super().print(*shown, **{"markup": False, "emoji": False, **options})
+
+
+out = _Plain(highlight=False, soft_wrap=True)
+err = _Plain(stderr=True, highlight=False, soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """Something to be careful with."""
+    out.print("note      ", style="yellow", end="")
+    out.print(text)
 
 
 @contextmanager
@@ -22,7 +40,7 @@ def stages() -> Iterator[Callable[[str], None]]:
     begun = perf_counter()
     if err.is_terminal:
         with err.status("starting") as status:
-            yield lambda what: status.update(f"{what} …  {perf_counter() - begun:.0f} s")
+            yield lambda what: status.update(escape(plain(f"{what} …  {perf_counter() - begun:.0f} s")))
     else:
         yield lambda what: err.print(f"{perf_counter() - begun:6.1f} s  {what}")
 
@@ -41,7 +59,7 @@ def bars() -> Iterator[Callable[[str, int, int], None]]:
 
             def show(stage: str, done: int, total: int) -> None:
                 if stage not in tasks:
-                    tasks[stage] = (shown.add_task(stage, total=total, rate=""), perf_counter(), done)
+                    tasks[stage] = (shown.add_task(escape(plain(stage)), total=total, rate=""), perf_counter(), done)
                 task, since, at = tasks[stage]
                 speed = (done - at) / max(perf_counter() - since, 1e-9)
                 shown.update(task, completed=done, total=total, rate=f"{speed:.1f} a second" if done > at else "")
@@ -50,7 +68,7 @@ def bars() -> Iterator[Callable[[str, int, int], None]]:
     else:
         yield (
             lambda stage, done, total: (
-                err.print(f"{perf_counter() - begun:6.1f} s  {stage}: {done} of {total}", markup=False) if done == total else None
+                err.print(f"{perf_counter() - begun:6.1f} s  {stage}: {done} of {total}") if done == total else None
             )
         )
 

@@ -44,7 +44,7 @@ def demo(
         publish_folder(output, lambda stage: _fill(stage, say), overwrite=overwrite, ours=_require_demo)
     for picture in ("digits.png", "faces.png"):
         if (output / picture).exists():
-            out.print(f"picture   {output / picture}", markup=False)
+            out.print(f"picture   {output / picture}")
     report = output / "report.html"
     summarize(output / "patients", None, report if report.exists() else None)
 
@@ -124,11 +124,14 @@ def draw_faces(before: Path, after: Path, key: Path, path: Path) -> Path:
     import cv2
     import numpy as np
 
+    from ..certificate import Certificate
     from ..faces.image import decoded, encode_picture
+    from ..key import read_key
 
-    link = json.loads(key.read_text(encoding="utf-8"))
+    faces = read_key(key, Certificate.read(after)[1]).faces
+    linked = [] if faces is None else list(zip(faces.photos, faces.files, strict=True))
     rows = np.full((2 * 256 + 12, 8 * 256, 3), 255, np.uint8)
-    for column, (photo, file) in enumerate(list(zip(link["photos"], link["files"], strict=True))[:8]):
+    for column, (photo, file) in enumerate(linked[:8]):
         left = 256 * column
         original = decoded((before / photo).read_bytes())
         rows[:256, left : left + 256] = cv2.resize(original, (256, 256), interpolation=cv2.INTER_AREA)
@@ -141,13 +144,14 @@ def _report(table: Table, release: Release, path: Path, say: Callable[[str], Non
     """Attack the release and learn from it; None where no report can be drawn."""
     from ..evaluate import link
     from ..evaluate.evaluation import evaluate
-    from ..report import evaluation_page, write_page
+    from ..report import evaluation_page, require_report, write_page
 
-    result = evaluate(link(table, release), target="diagnosis", models=("logistic", "forest"), progress=say)
     try:
-        return write_page(evaluation_page(result, repeat="omokage demo"), path)
+        require_report()
     except MissingExtra:
         return None
+    result = evaluate(link(table, release), target="diagnosis", models=("logistic", "forest"), progress=say)
+    return write_page(evaluation_page(result, repeat="omokage demo"), path)
 
 
 def _patients() -> pl.DataFrame:

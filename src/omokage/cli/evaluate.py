@@ -10,6 +10,7 @@ import typer
 
 from .console import names, out, stages
 from .outputs import hold
+from .table import HEADER, NAMES
 
 
 def register(app: typer.Typer) -> None:
@@ -25,7 +26,9 @@ def evaluate(
     model: list[str] = typer.Option(None, "--model", help="boosting, logistic, forest, network; boosting by default."),
     splits: int = typer.Option(3, "--splits", help="Repeated splits for the utility's interval."),
     sample: int = typer.Option(None, "--sample", help="Attack only about so many rows."),
-    max_seconds: float = typer.Option(None, "--max-seconds", help="Stop improving an attack then; it is reported as not proved."),
+    max_seconds: float = typer.Option(None, "--max-seconds", help="For all assignments together; what is left out is named."),
+    header: bool = typer.Option(None, "--header/--no-header", help=HEADER),
+    columns: list[str] = typer.Option(None, "--names", help=NAMES),
     html: Path = typer.Option(None, "--html", help="Write a report, one self-contained page."),
     results: Path = typer.Option(None, "--json", help="Write the figures as JSON."),
 ) -> None:
@@ -39,7 +42,7 @@ def evaluate(
     require_report_places(html, results, release)
     with stages() as say:
         say("verifying the release and reading both tables")
-        both = link_files(original, release, key)
+        both = link_files(original, release, key, header=header, names=names(columns) or None)
         result = judge(
             both,
             target=target,
@@ -53,10 +56,12 @@ def evaluate(
             say("writing the report")
             words = ["omokage", "evaluate", original.name, release.name, "--key", key.name]
             words += ["--target", target] if target else []
+            words += [] if header is None else ["--header" if header else "--no-header"]
+            words += [word for each in columns or [] for word in ("--names", each)]
             write_page(evaluation_page(result, repeat=shlex.join(words)), html)
         if results is not None:
             write_results(json.dumps(result.to_dict()), results)
     for sentence in verdict(result):
-        out.print(sentence, markup=False)
+        out.print(sentence)
     if html is not None:
-        out.print(f"look at   {html}", markup=False)
+        out.print(f"look at   {html}")

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..base.files import require_file, write_new
-from .console import bars, err, out
+from .console import bars, err, note, out
 from .outputs import hold
 
 if TYPE_CHECKING:
@@ -87,6 +87,9 @@ def anonymize(
     key: Path = typer.Option(
         None, "--key", help="Also write the secret link from photos to released faces, here.", rich_help_panel=OUTPUT
     ),
+    sign: Path = typer.Option(
+        None, "--sign", help="Private key (omokage keygen) to sign the certificate with.", rich_help_panel=OUTPUT
+    ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier release.", rich_help_panel=OUTPUT),
 ) -> None:
     """Anonymize a folder of photos: each released face is the same picture for at least k people.
@@ -95,9 +98,9 @@ def anonymize(
     """
     import os
 
+    from ..certificate import READABLE
     from ..gallery import FaceSettings, anonymize_folder
     from ..maps.faces import Networks
-    from ..release import READABLE
 
     hold(context, output, key, inputs=(photos, persons, generator, encoder, attributes))
     require_file(_left_out_place(output), overwrite=True, ours=_is_left_out)
@@ -107,19 +110,19 @@ def anonymize(
     )  # fmt: skip
     with bars() as show:
         done = anonymize_folder(
-            photos, output, settings, person_from=person_from, persons=persons, key=key, overwrite=overwrite, seed=seed,
-            workers=workers or os.cpu_count() or 1, progress=show,
+            photos, output, settings, person_from=person_from, persons=persons, key=key, sign=sign, overwrite=overwrite,
+            seed=seed, workers=workers or os.cpu_count() or 1, progress=show,
         )  # fmt: skip
     report = _list_left_out(done.left_out, output)
     found = done.certificate.found
-    for note in done.certificate.notes:
-        out.print(f"[yellow]note[/yellow]      {note}", markup=True)
+    for each in done.certificate.notes:
+        note(each)
     if report:
-        out.print(f"left out  {report} names the photos and the reasons; it is not part of the release", markup=False)
-    counted = done.certificate.promise["counted"]
-    out.print(f"released  {found.rows} faces, {found.groups} different pictures: {output / 'faces'}", markup=False)
-    out.print(f"found     k = {found.k} on the written bytes ({k} asked, in {counted})", markup=False)
-    out.print(f"look at   {output / READABLE}" + (f"; the secret key: {key}" if key else ""), markup=False)
+        out.print(f"left out  {report} names the photos and the reasons; it is not part of the release")
+    counted = done.certificate.counted
+    out.print(f"released  {found.rows} faces, {found.groups} different pictures: {output / 'faces'}")
+    out.print(f"found     k = {found.k} on the written bytes ({k} asked, in {counted})")
+    out.print(f"look at   {output / READABLE}" + (f"; the secret key: {key}" if key else ""))
 
 
 def evaluate(
@@ -159,9 +162,9 @@ def evaluate(
     if results is not None:
         write_results(result.to_json(), results)
     for sentence in face_verdict(result):
-        out.print(sentence, markup=False)
+        out.print(sentence)
     if html is not None:
-        out.print(f"look at   {html}", markup=False)
+        out.print(f"look at   {html}")
 
 
 def train_attributes(
@@ -185,7 +188,7 @@ def train_attributes(
             images, labels, output, start=start, backbone=backbone, epochs=epochs, seed=seed,  # type: ignore[arg-type]
             progress=lambda at: show(at.part, at.done, at.total),
         )  # fmt: skip
-    out.print(f"written   {weights}", markup=False)
+    out.print(f"written   {weights}")
 
 
 def train_encoder(
@@ -204,8 +207,8 @@ def train_encoder(
     with bars() as show:
         learned = train(output, samples, seed, generator, progress=show)
     told = ", ".join(f"{share:.2f}" for share in learned.explained)
-    out.print(f"explained {told} of the styles' variance in coarse, middle and fine layers, on samples not seen", markup=False)
-    out.print(f"written   {output / 'encoder.safetensors'}", markup=False)
+    out.print(f"explained {told} of the styles' variance in coarse, middle and fine layers, on samples not seen")
+    out.print(f"written   {output / 'encoder.safetensors'}")
 
 
 def _left_out_place(output: Path) -> Path:
@@ -226,5 +229,5 @@ def _list_left_out(left: tuple[LeftOut, ...], output: Path) -> Path | None:
     content = listed.getvalue().encode(errors="surrogateescape")  # a name is written with the bytes it has on the disk
     write_new(path, content, overwrite=True, ours=_is_left_out, private=True)
     for each in left[:10]:
-        err.print(f"left out  {each.photo}: {each.reason}", markup=False)
+        err.print(f"left out  {each.photo}: {each.reason}")
     return path

@@ -36,11 +36,11 @@ def get(names: list[str] = typer.Argument(..., metavar="NAME…", help="Names fr
     from ..models import get as fetch
 
     for name in ZOO if names == ["all"] else names:
-        out.print(f"{name}  {fetch(name)}", markup=False)
+        out.print(f"{name}  {fetch(name)}")
 
 
 def where() -> None:
     """The folder that networks are kept in; OMOKAGE_HOME sets another."""
     from ..models import home
 
-    out.print(str(home() / "models"), markup=False)
+    out.print(str(home() / "models"))

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from ..errors import InputError, PhotoError
-from .console import bars, out
+from .console import bars, note, out
 from .outputs import hold
 
 
@@ -63,10 +63,10 @@ def photo(
         numbers = (face.group, face.arcface_cosine, face.dlib_distance)
         table.add_row(str(face.number), face.became, *("" if value is None else f"{value:g}" for value in numbers))
     out.print(table)
-    for note in release.notes():
-        out.print(f"[yellow]note[/yellow]      {note}", markup=True)
-    out.print(f"way       {release.way}: {release.promise}", markup=False)
-    out.print(f"written   {output}; what was measured: {report}", markup=False)
+    for each in release.notes():
+        note(each)
+    out.print(f"way       {release.way}: {release.promise}")
+    out.print(f"written   {output}; what was measured: {report}")
 
 
 def _preview(group_photo: Any, picture: Any, output: Path, overwrite: bool) -> None:
@@ -76,4 +76,4 @@ def _preview(group_photo: Any, picture: Any, output: Path, overwrite: bool) -> N
     write_preview(drawn, faces, output, overwrite)
     for number, face in enumerate(faces, 1):
         out.print(f"face {number}: " + ("can be replaced" if face.trouble is None else f"{face.trouble}, will be covered"))
-    out.print(f"written   {output}: not anonymized, a preview with {len(faces)} numbered faces", markup=False)
+    out.print(f"written   {output}: not anonymized, a preview with {len(faces)} numbered faces")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..errors import InputError
-from .console import names, out, pairs, stages
+from .console import names, note, out, pairs, stages
 from .outputs import hold
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 ROLES = "Columns"
 METHOD = "Method"
 OUTPUT = "Output"
+HEADER = "Whether the first line of a CSV or TSV names the columns; by default it does, unless it looks like a person."
+NAMES = "The columns' names, for a file without a header: age,sex,zip."
 
 
 def register(app: typer.Typer) -> None:
@@ -45,6 +47,8 @@ def table(
     kind: list[str] = typer.Option(
         None, "--kind", help="COLUMN=number|boolean|date|code|category, where the guess is wrong.", rich_help_panel=ROLES
     ),
+    header: bool = typer.Option(None, "--header/--no-header", help=HEADER, rich_help_panel=ROLES),
+    columns: list[str] = typer.Option(None, "--names", help=NAMES, rich_help_panel=ROLES),
     k: int = typer.Option(None, "--k", help="Least number of people in a group.", rich_help_panel=METHOD),
     noise: str = typer.Option(None, "--noise", help="Noise instead of groups: laplace:SCALE.", rich_help_panel=METHOD),
     map_: str = typer.Option(
@@ -70,6 +74,12 @@ def table(
     scale: str = typer.Option(
         "range", "--scale", help="How columns are made comparable without a map: range, std, none.", rich_help_panel=METHOD
     ),
+    rare: str = typer.Option(
+        "hide",
+        "--rare",
+        help="Values that fewer than k people have, in sets, modes, medians and ends of ranges: hide or show.",
+        rich_help_panel=METHOD,
+    ),
     l_diversity: float = typer.Option(
         None, "--l-diversity", help="Least number of sensitive values in a group.", rich_help_panel=METHOD
     ),
@@ -84,6 +94,9 @@ def table(
     key: Path = typer.Option(
         None, "--key", help="Also write the secret link from input rows to groups, here.", rich_help_panel=OUTPUT
     ),
+    sign: Path = typer.Option(
+        None, "--sign", help="Private key (omokage keygen) to sign the certificate with.", rich_help_panel=OUTPUT
+    ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier release.", rich_help_panel=OUTPUT),
 ) -> None:
     """Anonymize a table: groups of at least k people, or noise, in a space where averages make sense."""
@@ -94,17 +107,17 @@ def table(
     hold(context, output, key, inputs=(source,))
     require_places(output, key, overwrite)
     anonymizer = _anonymizer(k, noise, map_, group_map, synthesis_map, grouping, scale, seed, digits)
-    anonymizer.unifier = unifier
+    anonymizer.unifier, anonymizer.rare = unifier, rare
     anonymizer.constraints = _constraints(l_diversity, l_entropy, t_closeness)
     roles = Roles(names(identifier), names(quasi), names(sensitive), names(keep), person, rest)  # type: ignore[arg-type]
     with stages() as say:
         say("reading")
-        data = read_table(source, pairs(kind, "--kind"))  # type: ignore[arg-type]
+        data = read_table(source, pairs(kind, "--kind"), header=header, names=names(columns) or None)  # type: ignore[arg-type]
         if k is not None and grouping is None:
             anonymizer.grouper = parse_grouper(_default_grouping(data, roles), k)
         release = anonymizer.release(data, roles=roles, unify=pairs(unify, "--unify"), progress=say)
         say("writing and checking the written bytes")
-        release.write(output, key=key, overwrite=overwrite)
+        release.write(output, key=key, sign=sign, overwrite=overwrite)
     summarize(output, key)
 
 
@@ -155,22 +168,18 @@ def _constraints(distinct: float | None, entropy: float | None, t: float | None)
 
 def summarize(output: Path, key: Path | None, look_at: Path | None = None) -> None:
     """Three lines a newcomer understands, and what to be careful with."""
-    from ..certificate import Certificate
-    from ..release import CERTIFICATE, READABLE
+    from ..certificate import READABLE, Certificate
 
-    certificate = Certificate.from_json((output / CERTIFICATE).read_text(encoding="utf-8"))
+    certificate, _ = Certificate.read(output)
     found = certificate.found
-    for note in certificate.notes:
-        out.print(f"[yellow]note[/yellow]      {note}", markup=True)
-    file = (certificate.output or {})["file"]
-    out.print(f"released  {found.rows} rows, {len(certificate.columns)} columns: {output / file}", markup=False)
-    if certificate.promise["kind"] == "noise":
-        out.print(f"noise     {certificate.promised()}", markup=False)
+    for each in certificate.notes:
+        note(each)
+    out.print(f"released  {found.rows} rows, {len(certificate.columns)} columns: {output / certificate.files[0].path}")
+    if certificate.k is None:
+        out.print(f"noise     {certificate.promised()}")
     else:
-        people = certificate.promise["counted"]
         out.print(
-            f"found     k = {found.k} on the written bytes ({certificate.promise['k']} asked, in {people}), "
+            f"found     k = {found.k} on the written bytes ({certificate.k} asked, in {certificate.counted}), "
             f"{found.groups} classes",
-            markup=False,
         )
-    out.print(f"look at   {look_at or output / READABLE}" + (f"; the secret key: {key}" if key else ""), markup=False)
+    out.print(f"look at   {look_at or output / READABLE}" + (f"; the secret key: {key}" if key else ""))

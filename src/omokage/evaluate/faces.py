@@ -6,7 +6,6 @@ is removed at the end; every different released picture is measured once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,16 +15,18 @@ import cv2
 import numpy as np
 
 from ..base.scratch import scratch
-from ..certificate import Certificate, count
+from ..certificate import Certificate
 from ..certificate import Found as Counted
+from ..counting import count
 from ..errors import InputError, MapError, VerificationError
 from ..faces.image import Picture, decoded, encode_picture
 from ..gallery.photos import Photo, list_photos
 from ..gallery.survey import Found, Look, survey
-from ..gallery.written import FOLDER, classes_of_pictures, digest_of
+from ..gallery.written import FOLDER, classes_of_pictures
 from ..grouping.matrix import Labels
+from ..key import read_key
 from ..maps.faces import OURS, Networks
-from ..release import CERTIFICATE, KEY_FORMAT
+from ..verification import verify
 from .faces_figures import FaceEvaluation, Measured, Pair, calibrations, figures
 from .faces_labels import Agreement, LabelDistance, agreements, label_distances, read_labels
 from .faces_measure import LEAST, Way, attribute_labels, measure
@@ -54,56 +55,29 @@ class FaceLink:
 
 
 def link_faces(release: Path, key: Path) -> FaceLink:
-    """Read a release and its key, and check that they belong together and that the pictures are those certified."""
-    try:
-        certificate = Certificate.from_json((release / CERTIFICATE).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"{release} holds no certificate that can be read: is it a release?") from None
-    if not certificate.of_faces or certificate.output is None:
+    """Read a release and its key, and check that they belong together and that the release keeps its promise."""
+    certificate, digest = Certificate.read(release)
+    if certificate.medium != "faces":
         raise InputError(f"{release} is not a release of faces: omokage evaluate judges tables")
-    certified = certificate.output.get("sha256")
-    content = _key(key, certified)
-    try:
-        names, classes = classes_of_pictures(release / FOLDER)
-        same = digest_of(release / FOLDER, names)["sha256"] == certified
-    except OSError:
-        raise VerificationError(f"the pictures of {release} cannot be read") from None
-    if not same:
-        raise VerificationError("the pictures are not those certified: omokage verify says more")
-    place = {name: row for row, name in enumerate(names)}
-    photos, files, persons = content["photos"], content["files"], content.get("persons")
-    if len(photos) != len(files) or sorted(files) != names or (persons is not None and len(persons) != len(photos)):
+    secret = read_key(key, digest)
+    result = verify(release, key=key)
+    if not result.passed:
+        failed = ", ".join(check.name for check in result.checks if not check.passed)
+        raise VerificationError(f"the release does not keep its promise ({failed}), so it is not evaluated")
+    names, classes = classes_of_pictures(release / FOLDER)
+    if secret.faces is None or [names[row] for row in secret.rows] != secret.faces.files:
         raise InputError(f"{key.name} does not link every released face once")
-    rows = np.array([place[name] for name in files], np.int64)  # where each record lies among the names
-    people = np.arange(len(files)) if persons is None else np.array(persons, np.int64)
-    by_name = np.empty_like(people)
-    by_name[rows] = people
+    rows, by_name = secret.place, secret.persons_by_row()
+    people = np.arange(len(rows)) if secret.persons is None else np.array(secret.persons, np.int64)
     first = np.unique(classes, return_index=True)[1]
     return FaceLink(
         certificate,
-        count(classes, persons=None if persons is None else by_name),
+        count(classes, persons=by_name),
         tuple(release / FOLDER / names[i] for i in first),
-        tuple(photos),
+        tuple(secret.faces.photos),
         classes[rows],
         people,
     )
-
-
-def _key(path: Path, certified: Any) -> dict[str, Any]:
-    """The content of a face release's key."""
-    try:
-        key = json.loads(path.read_text(encoding="utf-8"))
-        belongs = key["format"] == KEY_FORMAT and key["release"] == certified
-        lists = [key["photos"], key["files"]]
-        people = key.get("persons", [])
-    except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{path.name} cannot be read as the key of a release of faces") from None
-    if not belongs:
-        raise InputError(f"{path.name} is not the key of this release: give the one that was written with it")
-    sound = all(isinstance(each, list) and all(isinstance(name, str) for name in each) for each in lists)
-    if not sound or not isinstance(people, list) or not all(isinstance(person, int) for person in people):
-        raise InputError(f"{path.name} cannot be read as the key of a release of faces")
-    return dict(key)
 
 
 def evaluate_faces(
@@ -128,8 +102,7 @@ def evaluate_faces(
     keep_originals : keep eight originals, to be shown beside what became of them; for the owner's eyes alone
     """
     link = link_faces(release, key)
-    way = Way.of(link.certificate.method, networks)
-    aligned = "photos" in link.certificate.method
+    way = Way.of(link.certificate, networks)
     there = {photo.name: photo for photo in list_photos(photos)}
     missing = len({name for name in link.photos if name not in there})
     if missing:
@@ -138,7 +111,7 @@ def evaluate_faces(
     given = None if labels is None else read_labels(labels, link.photos)
     sample, notes = _sample(link, way)
     with scratch() as work:
-        found = _seen_again([there[name] for name in dict.fromkeys(link.photos)], link, way, aligned, work, workers, progress)
+        found = _seen_again([there[name] for name in dict.fromkeys(link.photos)], link, way, work, workers, progress)
         originals, released, unaveraged = measure(
             found, link.pictures, sample, way, work, workers, lambda done, of: progress("measuring faces", done, of)
         )
@@ -173,20 +146,15 @@ def _sample(link: FaceLink, way: Way) -> tuple[list[int], tuple[str, ...]]:
     return sorted(np.random.default_rng(0).choice(n, min(n, SAMPLE), replace=False).tolist()), ()
 
 
-def _seen_again(
-    photos: list[Photo], link: FaceLink, way: Way, aligned: bool, work: Path, workers: int, progress: Progress
-) -> list[Found]:
-    """The faces of the key's records, in its order. Whether all faces of a photo were taken shows in what the key names."""
-    several = len(photos) < len(link.photos)
-    for every in (True,) if several else (False, True):
-        look = Look(max(way.size, LEAST), every, aligned, None)
-        found, _ = survey(photos, work, look, workers, lambda done, of: progress("finding faces", done, of))
-        if [photos[face.photo].name for face in found] == list(link.photos):
-            return found
-    raise InputError(
-        f"the key names {len(link.photos)} faces, but {len(found)} are found in the same photos now: were they changed, or "
-        "are they aligned crops already?"
-    )
+def _seen_again(photos: list[Photo], link: FaceLink, way: Way, work: Path, workers: int, progress: Progress) -> list[Found]:
+    """The faces of the key's records, in its order."""
+    look = Look(max(way.size, LEAST), way.every_face, way.aligned, None)
+    found, _ = survey(photos, work, look, workers, lambda done, of: progress("finding faces", done, of))
+    if [photos[face.photo].name for face in found] != list(link.photos):
+        raise InputError(
+            f"the key names {len(link.photos)} faces, but {len(found)} are found in the same photos now: were they changed?"
+        )
+    return found
 
 
 def _labels(

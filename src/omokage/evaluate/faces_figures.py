@@ -110,7 +110,7 @@ class FaceEvaluation:
     @property
     def k(self) -> int:
         """The k that was promised."""
-        return int(self.certificate.promise["k"])
+        return int(self.certificate.k or 0)
 
     def to_dict(self) -> dict[str, Any]:
         """Figures without pictures."""

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import models
+from ..certificate import Certificate, FaceMethod
 from ..errors import InputError, MapError, OmokageError
 from ..faces.align import Points
 from ..faces.image import Picture, decoded
@@ -43,17 +44,18 @@ class Way:
     steps: int = 0
     networks: Networks = OURS
     same: bool = True  # whether these networks are those of the release
+    every_face: bool = False
+    aligned: bool = False
 
     @classmethod
-    def of(cls, method: dict[str, Any], networks: Networks = OURS) -> Way:
-        try:
-            name, size = str(method["synthesis map"]).split()[0].lower(), int(str(method["size"]).split()[0])
-            drawn_by = [method.get(f"SHA-256 of the {part} given") for part in ("generator", "encoder")]
-            same = drawn_by == [networks.digests.get(part) for part in ("generator", "encoder")]
-            texture, steps = float(method.get("texture given back", 0)), int(method.get("steps of inversion", 0))
-            return cls(name, size, texture, steps, networks, same)
-        except (KeyError, ValueError, IndexError, TypeError):
-            raise InputError("the certificate does not say how its faces were made: is it one of omokage faces?") from None
+    def of(cls, certificate: Certificate, networks: Networks = OURS) -> Way:
+        method = certificate.method
+        if not isinstance(method, FaceMethod):
+            raise InputError("the certificate is not one of faces: omokage evaluate judges tables")
+        same = all(method.networks.get(part) == networks.digests.get(part) for part in ("generator", "encoder"))
+        return cls(
+            method.synthesis_map, method.size, method.texture, method.steps, networks, same, method.every_face, method.aligned
+        )
 
     @property
     def calm(self) -> bool:

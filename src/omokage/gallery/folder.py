@@ -13,7 +13,7 @@ import secrets
 import shutil
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,20 +22,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.files import write_whole
-from ..certificate import Certificate, count, versions
+from ..certificate import Certificate, FaceMethod, KAnonymity, Source
+from ..counting import count
 from ..errors import InputError, NotEnoughPeople, OutputError
 from ..faces.image import Picture, encode_picture
-from ..grouping import parse_grouper
+from ..grouping import GROUPERS, parse_grouper
 from ..grouping.matrix import Labels, check_k, seed_from
 from ..grouping.persons import person_codes, person_weights
+from ..key import Faces, Key
+from ..leaks import inspect_pictures
 from ..maps.faces import CODED, GROUP_MAPS, OURS, Networks, face_map
 from ..maps.mesh import mesh_points
-from ..release import CERTIFICATE, Key, key_content, publish, require_places, require_promise, write_certificate
+from ..maps.parts import part_of
+from ..release import Filled, publish, require_places
 from ..unify import Mean
 from .codes import Code, kept_codes, load_codes
 from .photos import Photo, list_photos
 from .survey import Found, LeftOut, Look, spread, survey
-from .written import FOLDER, classes_of_pictures, digest_of
+from .written import FOLDER, classes_of_pictures
 
 Progress = Callable[[str, int, int], None]
 POSE_WEIGHT = 1.0  # of the head's turn beside a recognizer's 512 numbers of length 1
@@ -97,6 +101,7 @@ def anonymize_folder(
     person_from: str | None = None,
     persons: Path | None = None,
     key: Path | None = None,
+    sign: Path | None = None,
     overwrite: bool = False,
     seed: int | None = None,
     workers: int = 2,
@@ -128,13 +133,12 @@ def anonymize_folder(
     progress("grouping", 1, 1)
     pictures = unified(found, people, labels, settings, work, workers, progress)
 
-    def fill(stage: Path) -> dict[str, Any]:
+    def fill(stage: Path) -> Filled:
         return _fill(stage, photos, found, left, people, labels, pictures, settings, seed, person_from is not None)
 
-    publish(output, key, overwrite, fill)
+    publish(output, fill, key=key, sign=sign, overwrite=overwrite)
     shutil.rmtree(work, ignore_errors=True)
-    certificate = Certificate.from_json((output / CERTIFICATE).read_text(encoding="utf-8"))
-    return FolderRelease(output, certificate, tuple(left))
+    return FolderRelease(output, Certificate.read(output)[0], tuple(left))
 
 
 def _require_elsewhere(folder: Path, output: Path) -> None:
@@ -269,55 +273,50 @@ def _unify_one(inside: list[_Member], reference: Path | None, settings: FaceSett
 def _fill(
     stage: Path, photos: list[Photo], found: list[Found], left: list[LeftOut], people: Labels, labels: Labels,
     pictures: list[Path], settings: FaceSettings, seed: int, named: bool,
-) -> dict[str, Any]:  # fmt: skip
-    """Write every face under a random name, read all back, count, and certify what is there."""
+) -> Filled:  # fmt: skip
+    """Write every face under a random name, read all back, count, and look at the files as an attacker."""
     folder = stage / FOLDER
     folder.mkdir()
     names = sorted(f"{secrets.token_hex(8)}.{settings.format}" for _ in found)
     if len(set(names)) < len(names):
         raise OutputError("two random names were the same: try again")
     rows = np.random.Generator(np.random.PCG64(secrets.randbits(128))).permutation(len(found))  # never from the seed
-    for i, row in enumerate(rows):
-        (folder / names[row]).write_bytes(pictures[labels[i]].read_bytes())
-    key = Key(labels, rows.astype(np.int64), people if named else None)
-    found_names, classes = classes_of_pictures(folder)
-    counted = count(classes, persons=key.persons_by_row())
-    output: dict[str, Any] = {"folder": FOLDER, "files": len(found_names), **digest_of(folder, found_names)}
+    key = Key(labels, rows.astype(np.int64), people if named else None, seed)
+    for row, record in enumerate(np.argsort(rows)):  # in the order of the names, which inodes and times then follow
+        (folder / names[row]).write_bytes(pictures[labels[record]].read_bytes())
+    files = [names[row] for row in rows]
+    classes = classes_of_pictures(folder)[1]
     certificate = Certificate(
-        promise={"kind": "k-anonymity", "k": settings.k, "counted": "persons" if named else "photos", "of": "faces"},
-        found=counted,
-        method=_method(settings, seed),
+        promise=KAnonymity(settings.k, "persons" if named else "photos"),
+        found=count(classes, persons=key.persons_by_row()),
+        method=_method(settings),
         columns=(),
-        input={"rows": len(photos), "columns": 0, "sha256": None},
-        output=output,
+        source=Source(len(photos), 0),
+        around=inspect_pictures(folder, files, _unreleased(photos)),
         notes=_notes(left, named),
-        versions=versions(),
     )
-    require_promise(certificate)
-    write_certificate(certificate, stage)
-    content = key_content(key, output["sha256"])
-    content["photos"] = [photos[f.photo].name for f in found]
-    content["files"] = [names[row] for row in rows]
-    content["left_out"] = [asdict(each) for each in left]
-    return content
+    faces = Faces([photos[f.photo].name for f in found], files, [(each.photo, each.reason) for each in left])
+    return Filled(certificate, key, faces)
 
 
-def _method(settings: FaceSettings, seed: int) -> dict[str, Any]:
-    method = {
-        "group map": GROUP_MAPS[settings.group_map],
-        "synthesis map": settings.synthesis_map.upper(),
-        "grouping": settings.grouping,
-        "size": f"{settings.size} × {settings.size}",
-        "seed of the groups": seed,
-    }
-    if settings.aligned:
-        method["photos"] = "aligned square crops, taken as they are"
-    if settings.synthesis_map == "morph":
-        method["texture given back"] = settings.texture
-    if "latent" in (settings.group_map, settings.synthesis_map):
-        method["steps of inversion"] = settings.steps
-    method |= {f"SHA-256 of the {name} given": digest for name, digest in settings.networks.digests.items()}
-    return method
+def _unreleased(photos: list[Photo]) -> set[str]:
+    """Names of photos and people, which no file of the release may hold."""
+    return {text for photo in photos for text in (photo.name, photo.path.name, photo.person) if text}
+
+
+def _method(settings: FaceSettings) -> FaceMethod:
+    return FaceMethod(
+        grouping=part_of(parse_grouper(settings.grouping, settings.k), GROUPERS),
+        group_map=settings.group_map,  # type: ignore[arg-type]
+        synthesis_map=settings.synthesis_map,  # type: ignore[arg-type]
+        size=settings.size,
+        format=settings.format,  # type: ignore[arg-type]
+        texture=float(settings.texture),
+        steps=settings.steps,
+        every_face=settings.every_face,
+        aligned=settings.aligned,
+        networks=dict(settings.networks.digests),  # type: ignore[arg-type]
+    )
 
 
 def _notes(left: list[LeftOut], named: bool) -> tuple[str, ...]:

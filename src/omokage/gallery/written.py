@@ -27,13 +27,3 @@ def classes_of_pictures(folder: Path) -> tuple[list[str], Labels]:
         mark = hashlib.sha256(repr(pixels.shape).encode() + pixels.tobytes()).digest()
         classes[i] = seen.setdefault(mark, len(seen))
     return names, classes
-
-
-def digest_of(folder: Path, names: list[str]) -> dict[str, object]:
-    """One hash over the names and hashes of all files, and their bytes together."""
-    whole, size = hashlib.sha256(), 0
-    for name in names:
-        content = (folder / name).read_bytes()
-        size += len(content)
-        whole.update(f"{name} {hashlib.sha256(content).hexdigest()}\n".encode())
-    return {"bytes": size, "sha256": whole.hexdigest()}

@@ -148,12 +148,12 @@ def choose(scores: NDArray[np.float64], sensitivity: float, epsilon: float, sour
     """Index of a large score, by the exponential mechanism.
 
     OpenDP adds exponential noise of scale ``2 sensitivity / epsilon`` and takes the largest, which is
-    permute-and-flip and never worse than the exponential mechanism; the seeded stand-in adds discrete Laplace
-    noise of that scale.
+    permute-and-flip and never worse than the exponential mechanism; the seeded stand-in does the same on a
+    fine grid.
     """
     scale = 2.0 * sensitivity / epsilon
     if not source.secure:
-        return int(np.argmax(np.rint(scores * 1024) + source.laplace(len(scores), scale * 1024)))
+        return int(np.argmax(np.rint(scores * 1024) + np.abs(source.laplace(len(scores), scale * 1024))))
     dp = opendp()
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)
     mechanism = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale)

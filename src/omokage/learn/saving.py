@@ -16,13 +16,13 @@ import numpy as np
 
 from omokage.base.files import publish_folder
 from omokage.errors import InputError, MissingExtra, OutputError, VerificationError
-from omokage.learn.accounting import Privacy
 from omokage.learn.anonymized_learning import AnonymizedLearning
 from omokage.learn.anonymizing_first import AnonymizingFirst
 from omokage.learn.classifier import PrivateClassifier
 from omokage.learn.dp_sgd import DPSGD
 from omokage.learn.learning_first import LearningFirst
 from omokage.learn.network import Network, parameter_count
+from omokage.learn.privacy import Privacy
 from omokage.learn.schema import Numeric, Schema
 
 FORMAT = "omokage.learn/1"

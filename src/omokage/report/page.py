@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 from .. import __version__
-from ..certificate import FACES_NOT_COVERED, NOISE_NOT_COVERED, NOT_COVERED
+from ..certificate_text import not_covered
 from ..errors import InputError, MissingExtra
 from ..evaluate.comparison import Comparison
 from ..evaluate.evaluation import Evaluation
@@ -17,17 +17,17 @@ from . import plots
 def evaluation_page(result: Evaluation, *, repeat: str = "") -> str:
     """The report of one release."""
     certificate = result.certificate
-    k = certificate.promise.get("k")
+    k = certificate.k
     names = [c.name for c in certificate.columns if c.role == "quasi"]
     return _render(
         "evaluation.html",
         e=result,
         c=certificate,
         verdict=verdict(result),
-        covered_not=NOISE_NOT_COVERED if certificate.promise["kind"] == "noise" else NOT_COVERED,
+        covered_not=not_covered(certificate),
         a=result.strongest,
         attacks=plots.attacks(list(result.attacks.items())),
-        sizes=plots.class_sizes(certificate.found, k, certificate.promise.get("counted", "rows")),
+        sizes=plots.class_sizes(certificate.found, k, certificate.counted),
         drift=plots.column_drift(result.drift, names),
         certificate=certificate.to_json(),
         repeat=repeat,
@@ -45,21 +45,25 @@ def verdict(result: Evaluation) -> list[str]:
     """What was promised and what was measured, in sentences."""
     found, attack = result.certificate.found, result.strongest
     out = [f"Promised: {result.certificate.promised()}."]
-    if result.certificate.promise["kind"] == "k-anonymity":
+    if result.certificate.k is not None:
         out.append(
-            f"Kept: the smallest of {found.groups:,} classes in the written file has {found.k} "
-            f"{result.certificate.promise['counted']}."
+            f"Kept: the smallest of {found.groups:,} classes in the written file has {found.k} {result.certificate.counted}."
         )
     people = "people" if not attack.sampled else f"people of a sample of {attack.rows:,}"
-    if attack.attack == "nearest":
-        proved = "taking the nearest"
-    else:
-        proved = "proved optimal" if attack.exact else f"within {attack.gap:.1e} of the least cost"
     bound = "" if attack.bound is None else f"; the promise allows {attack.bound:.2%}"
     out.append(
-        f"An attacker who holds all originals and the whole release links {attack.rate:.2%} of the {people} to their own "
-        f"record ({proved}); by chance it would be {attack.chance:.4%}{bound}."
+        f"An attacker who holds all originals and the whole release and has read its certificate links {attack.rate:.2%} of the "
+        f"{people} to their own record; by chance it would be {attack.chance:.4%}{bound}."
     )
+    proved = ""
+    if attack.attack == "assignment":
+        proved = ", proved optimal" if attack.exact else f", within {attack.gap:.1e} of the least cost"
+    weakest = min(result.attacks.values(), key=lambda each: each.rate)
+    out.append(
+        f"That is the strongest of {len(result.attacks)} attacks: {attack.name}{proved}. The weakest, {weakest.name}, links "
+        f"{weakest.rate:.2%}."
+    )
+    out += [f"Not tried: {name}: {reason}." for name, reason in result.missing.items()]
     for s in result.disclosure.sensitive:
         out.append(
             f"Guessing {s.column} from the release is right for {s.inference.rate:.1%} of the people, {s.inference.baseline:.1%} "
@@ -88,7 +92,7 @@ def face_evaluation_page(result: FaceEvaluation, *, show_originals: bool = False
         c=result.certificate,
         verdict=face_verdict(result),
         kept=result.found.k >= result.k and all(a.interval[0] <= a.bound for a in result.released.attacks.values()),
-        covered_not=FACES_NOT_COVERED,
+        covered_not=not_covered(result.certificate),
         a=result.released.strongest,
         names=RECOGNIZERS,
         rows=rows,
@@ -110,7 +114,7 @@ def face_verdict(result: FaceEvaluation) -> list[str]:
     """What was promised of faces and what was measured, in sentences."""
     found, r, alone = result.found, result.released, result.unaveraged
     name, attack = max(r.attacks.items(), key=lambda each: each[1].rate)
-    whom = "people" if result.certificate.promise["counted"] == "persons" else "photos"
+    whom = "people" if result.certificate.counted == "persons" else "photos"
     out = [
         f"Promised: {result.certificate.promised()}.",
         f"{'Kept' if found.k >= result.k else 'Broken'}: {found.groups:,} different pictures were written, and the one that "

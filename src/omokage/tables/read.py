@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from ..errors import TableError
+from .arrays import read_arrays
+from .header import distinct, given_names, header_of, require_header, require_names, separator_of
 from .table import KINDS, Kind, Table, kind_of, typed
 
 FORMATS = {
@@ -21,8 +19,26 @@ FORMATS = {
 }  # fmt: skip
 
 
-def read_table(path: str | Path, kinds: Mapping[str, Kind] | None = None) -> Table:
-    """Read a table; ``kinds`` overrides what a column is taken for (number, boolean, date, code, category)."""
+def read_table(
+    path: str | Path,
+    kinds: Mapping[str, Kind] | None = None,
+    *,
+    header: bool | None = None,
+    names: Sequence[str] | None = None,
+) -> Table:
+    """Read a table.
+
+    Parameters
+    ----------
+    path : CSV, TSV, Parquet, Feather, .npy or .npz file
+    kinds : mapping from column to number, boolean, date, code or category
+        Overrides what a column is taken for.
+    header : bool or None
+        Whether the first line of a CSV or TSV holds the columns' names. None takes it for the header, but refuses names
+        that look like cells; True trusts it; False names the columns ``column_1``, ``column_2`` …
+    names : sequence of str
+        The columns' names, for a file without a header; with ``header=True`` they replace the first line.
+    """
     path = Path(path)
     form = FORMATS.get(path.suffix.lower())
     if form is None:
@@ -35,7 +51,14 @@ def read_table(path: str | Path, kinds: Mapping[str, Kind] | None = None) -> Tab
         raise TableError(f"{path.name} cannot be read: {error.strerror}") from None
     if not content:
         raise TableError(f"{path.name} is empty")
-    table = _READERS[form](path, content)
+    if form == "csv":
+        table = _read_csv(path, content, header, names)
+    elif names is not None or header is False:
+        raise TableError(f"{path.name} names its columns itself: leave out --no-header and --names, which are for CSV and TSV")
+    elif form in ("npy", "npz"):
+        table = read_arrays(path, content)
+    else:
+        table = _read_columns(path, content, header)
     if not table.frame.width or not table.frame.height:
         raise TableError(f"{path.name} has no rows")
     sha256 = hashlib.sha256(content).hexdigest()
@@ -58,22 +81,32 @@ def with_kinds(table: Table, kinds: Mapping[str, Kind]) -> Table:
     return Table(**{**vars(table), "frame": frame, "kinds": known})
 
 
-def read_cells(path: Path, content: bytes) -> tuple[pl.DataFrame, str]:
-    """A CSV or TSV as text, cell by cell, and its separator."""
-    header = content[:1_000_000].split(b"\n", 1)[0]
-    separator = "\t" if path.suffix.lower() == ".tsv" else _separator(header)
-    names = _header(path, header, separator)
+def read_cells(path: Path, content: bytes, header: bool = True) -> tuple[pl.DataFrame, str]:
+    """A CSV or TSV as text, cell by cell, and its separator; without a header columns are named by their place."""
+    content = content.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+    separator = "\t" if path.suffix.lower() == ".tsv" else separator_of(content)
     try:
-        raw = pl.read_csv(content, separator=separator, infer_schema=False, truncate_ragged_lines=False)
-        raw.columns = names  # Polars leaves quotes within a quoted name doubled
+        raw = pl.read_csv(content, separator=separator, infer_schema=False, truncate_ragged_lines=False, has_header=header)
     except pl.exceptions.PolarsError as error:
         raise TableError(f"{path.name} cannot be read as a table: {_reason(error)}") from None
+    names = header_of(path.name, content, separator) if header else [f"column_{j}" for j in range(1, raw.width + 1)]
+    if len(names) != raw.width:
+        raise TableError(f"{path.name} cannot be read as a table: its first line is damaged")
+    raw.columns = names  # Polars leaves quotes within a quoted name doubled
     _require_whole_last_line(path, content, separator, len(names))
     return raw, separator
 
 
-def _read_csv(path: Path, content: bytes) -> Table:
-    raw, separator = read_cells(path, content)
+def _read_csv(path: Path, content: bytes, header: bool | None, names: Sequence[str] | None) -> Table:
+    raw, separator = read_cells(path, content, header is True or (header is None and names is None))
+    if names is not None:
+        raw.columns = given_names(path.name, names, raw.width)
+    else:
+        raw.columns = distinct(path.name, [name.strip() for name in raw.columns])
+        if header is None:
+            require_header(path.name, raw)
+    if raw.width > 1:  # an empty line is nobody, and must not count as one
+        raw = raw.filter(pl.any_horizontal(pl.all().is_not_null()))
     columns = {name: typed(raw[name]) for name in raw.columns}
     kinds: dict[str, Kind] = {
         name: "code" if column.dtype == pl.String and _coded(column) else kind_of(column) for name, column in columns.items()
@@ -83,22 +116,6 @@ def _read_csv(path: Path, content: bytes) -> Table:
 
 def _coded(column: pl.Series) -> bool:
     return bool(column.drop_nulls().str.contains(r"^\d+$").all()) and column.null_count() < len(column)
-
-
-def _separator(header: bytes) -> str:
-    counts = Counter({s: header.count(s.encode()) for s in (",", ";", "\t")})
-    return counts.most_common(1)[0][0] if any(counts.values()) else ","
-
-
-def _header(path: Path, header: bytes, separator: str) -> list[str]:
-    try:
-        names = next(csv.reader([header.decode("utf-8-sig").rstrip("\r")], delimiter=separator))
-    except (UnicodeDecodeError, csv.Error, StopIteration):
-        raise TableError(f"{path.name} is not text in UTF-8: save it as UTF-8") from None
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise TableError(f"{path.name} has {len(twice)} column names twice (the first is {twice[0]!r}): rename them")
-    return names
 
 
 def _require_whole_last_line(path: Path, content: bytes, separator: str, width: int) -> None:
@@ -124,38 +141,12 @@ def _reason(error: Exception) -> str:
     return "it is damaged, cut off or of another form than its ending says"
 
 
-def _read_columns(path: Path, content: bytes) -> Table:
+def _read_columns(path: Path, content: bytes, header: bool | None) -> Table:
     form = FORMATS[path.suffix.lower()]
     try:
         frame = pl.read_parquet(content) if form == "parquet" else pl.read_ipc(content)
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         raise TableError(f"{path.name} cannot be read as a table: {_reason(error)}") from None
+    if header is None:
+        require_names(path.name, frame)
     return Table(frame, {name: kind_of(frame[name]) for name in frame.columns}, form)
-
-
-def _read_arrays(path: Path, content: bytes) -> Table:
-    form = FORMATS[path.suffix.lower()]
-    try:
-        loaded = np.load(io.BytesIO(content), allow_pickle=False)
-        found = {"": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
-    except Exception as error:  # noqa: BLE001 - numpy raises zip, value, EOF and OS errors for damaged files
-        raise TableError(f"{path.name} cannot be read as arrays of numbers or text ({type(error).__name__})") from None
-    columns: dict[str, pl.Series] = {}
-    arrays: dict[str, tuple[str, ...]] = {}
-    for name, array in found.items():
-        if array.ndim not in (1, 2):
-            raise TableError(f"{path.name}: an array has {array.ndim} dimensions, but 1 or 2 are needed")
-        wide = array.reshape(len(array), -1)
-        names = (name,) if array.ndim == 1 and name else tuple(f"{name or 'x'}_{j}" for j in range(wide.shape[1]))
-        arrays[name] = names
-        for j, column in enumerate(names):
-            columns[column] = pl.Series(column, np.ascontiguousarray(wide[:, j]))
-    if len({len(column) for column in columns.values()}) > 1:
-        raise TableError(f"{path.name}: its arrays have different numbers of rows")
-    frame = pl.DataFrame(columns)
-    return Table(frame, {name: kind_of(frame[name]) for name in frame.columns}, form, arrays=arrays)
-
-
-_READERS = {
-    "csv": _read_csv, "parquet": _read_columns, "feather": _read_columns, "npy": _read_arrays, "npz": _read_arrays,
-}  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from ..errors import TableError
+from .header import require_names
 
 Kind = Literal["number", "boolean", "date", "code", "category"]
 KINDS: tuple[Kind, ...] = ("number", "boolean", "date", "code", "category")
@@ -102,6 +103,7 @@ def as_table(data: Any) -> Table:
         return data
     if not isinstance(data, pl.DataFrame):
         data = _from_pandas(data)
+    require_names("the frame", data)
     return Table(data, {name: kind_of(data[name]) for name in data.columns})
 
 

@@ -19,7 +19,8 @@ def data_name(table: Table) -> str:
 
 
 def write_frame(frame: pl.DataFrame, path: Path, table: Table) -> None:
-    """Write ``frame`` to ``path``, in the form of ``table``."""
+    """Write ``frame`` to ``path``, in the form of ``table``; the file holds the frame's cells in their order and nothing else."""
+    frame = rebuilt(frame)
     try:
         with path.open("wb") as file:
             if table.format == "csv":
@@ -27,13 +28,29 @@ def write_frame(frame: pl.DataFrame, path: Path, table: Table) -> None:
             elif table.format == "parquet":
                 frame.write_parquet(file)
             elif table.format == "feather":
-                frame.write_ipc(file)
+                frame.write_ipc(file, compat_level=pl.CompatLevel.oldest())  # text in one buffer, row by row
             elif table.format == "npy":
                 np.save(file, _stack(frame, frame.columns), allow_pickle=False)
             else:
                 np.savez(file, allow_pickle=False, **_arrays(frame, table))
     except (OSError, pl.exceptions.PolarsError) as error:
         raise OutputError(f"the release could not be written: {reason_of(error)}") from None
+
+
+def rebuilt(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same cells in fresh memory.
+
+    Polars moves rows by moving views: text stays where it lay in the input, categories stay listed in the input's order
+    with those that no row has any more, and values stay under cells that became empty. Feather writes all of that.
+    """
+    return pl.DataFrame({column.name: _fresh(column) for column in frame})
+
+
+def _fresh(column: pl.Series) -> pl.Series:
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    bare = column.to_physical() if column.dtype.is_temporal() else column
+    return pl.Series(column.name, bare.to_list(), dtype=bare.dtype).cast(column.dtype)
 
 
 def reason_of(error: Exception) -> str:
@@ -73,7 +90,7 @@ def read_written(path: Path) -> pl.DataFrame:
     from .read import read_cells, read_table
 
     if path.suffix not in (".csv", ".tsv"):
-        return read_table(path).frame
+        return read_table(path, header=True).frame  # the release has been checked; its names are its own
     try:
         return read_cells(path, path.read_bytes())[0]
     except OSError as error:
