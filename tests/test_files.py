@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -244,12 +245,11 @@ def test_thesis_folder_with_a_certificate_of_its_own(tmp_path):
     thesis.mkdir()
     (thesis / "chapter1.txt").write_text("ten years of work")
     (thesis / "list.json").write_text("{}")
-    with pytest.raises(OutputError, match="holds more"):
-        publish(thesis, overwrite=True)
     publish(tmp_path / "out")
     (tmp_path / "out" / "chapter1.txt").write_text("ten years of work")
-    with pytest.raises(OutputError, match="holds more"):
-        publish(tmp_path / "out", overwrite=True)
+    for place in (thesis, tmp_path / "out"):
+        with pytest.raises(OutputError, match="holds more"):
+            publish_folder(place, lambda _: pytest.fail("refused too late"), overwrite=True, ours=our_folder)
     assert (thesis / "chapter1.txt").exists()
     assert (tmp_path / "out" / "chapter1.txt").exists()
 
@@ -450,7 +450,29 @@ def test_a_forked_process_does_not_hold_its_parents_claims(tmp_path):
     assert names(tmp_path) == ["out"]
 
 
-@pytest.mark.parametrize("what", ["open", "link", "foreign", "file"])
+def test_a_lock_that_was_removed_meanwhile_is_not_taken_for_the_lock(tmp_path, monkeypatch):
+    """Opened just before its holder removed it, an old lock can be had by anybody, while another run holds the new one."""
+    import filelock
+
+    stage, real, others = tmp_path / ".out.omokage-stage", filelock.lock_descriptor, []
+
+    def meanwhile(handle: int, *, blocking: bool) -> bool:
+        if not others:
+            shutil.rmtree(stage)
+            stage.mkdir(mode=0o700)
+            others.append(os.open(stage / "lock", os.O_CREAT | os.O_RDWR))
+            assert real(others[0], blocking=False)
+        return real(handle, blocking=blocking)
+
+    monkeypatch.setattr(filelock, "lock_descriptor", meanwhile)
+    with pytest.raises(OutputError, match="another run is writing"):
+        publish(tmp_path / "out")
+    os.close(others[0])
+    publish(tmp_path / "out")
+    assert names(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("what", ["open", "link", "foreign", "foreign beside a lock", "file"])
 def test_a_stage_that_is_not_ours_is_refused(tmp_path, what):
     stage = tmp_path / ".out.omokage-stage"
     if what == "link":
@@ -462,11 +484,13 @@ def test_a_stage_that_is_not_ours_is_refused(tmp_path, what):
         stage.mkdir(mode=0o700)
     if what == "open":
         stage.chmod(0o777)
-    if what == "foreign":
+    if what.startswith("foreign"):
         (stage / "thesis.txt").write_text("ten years of work")
+    if what == "foreign beside a lock":
+        (stage / "lock").touch()
     with pytest.raises(OutputError, match="omokage-stage"):
         publish(tmp_path / "out")
-    assert what != "foreign" or (stage / "thesis.txt").exists()
+    assert not what.startswith("foreign") or (stage / "thesis.txt").exists()
 
 
 def test_a_stage_of_another_user_is_refused(tmp_path, monkeypatch):
