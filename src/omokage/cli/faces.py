@@ -256,8 +256,7 @@ def _list_left_out(left: tuple[LeftOut, ...], output: Path) -> Path | None:
         return None
     listed = io.StringIO()
     csv.writer(listed, lineterminator="\n").writerows([("photo", "reason"), *((each.photo, each.reason) for each in left)])
-    content = listed.getvalue().encode(errors="surrogateescape")  # a name is written with the bytes it has on the disk
-    write_new(path, content, overwrite=True, ours=_is_left_out, private=True)
+    write_new(path, listed.getvalue().encode(), overwrite=True, ours=_is_left_out, private=True)
     for each in left[:10]:
         err.print(f"left out  {each.photo}: {each.reason}")
     return path
