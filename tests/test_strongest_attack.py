@@ -20,6 +20,7 @@ from omokage.evaluate.evaluation import evaluate
 from omokage.evaluate.learned import known_pairs, learned_weights
 from omokage.evaluate.rulers import rulers_of
 from omokage.evaluate.spaces import released_codes
+from omokage.grouping import MDAV
 from omokage.maps import MAPS, NMF, PCA, Autoencoder, parse_map
 
 RAW = "optimal assignment, raw units"
@@ -239,10 +240,44 @@ def test_a_map_of_the_users_own_is_used_in_memory_and_missed_aloud_in_files(tmp_
 def test_every_ruler_is_tried_where_it_applies(correlated):
     noisy = Anonymizer(noise=Laplace(0.1, random_state=0), synthesis_map=PCA(3), random_state=0).release(correlated)
     grouped = made(5, "std+pca:4", "pca:5").release(correlated)
-    assert set(rulers_of(link(correlated, noisy))[0]) == set(RULERS) - {"group"}
+    assert set(rulers_of(link(correlated, noisy))[0]) == set(RULERS) - {"group", "repeated"}
     assert set(rulers_of(link(correlated, grouped))[0]) == set(RULERS) - {"likelihood"}
     with pytest.raises(InputError, match="no ruler 'thumb'"):
         reidentify(correlated, grouped, ruler="thumb")
+
+
+# ---------------------------------------------------------------------- the method repeated
+
+
+@pytest.mark.parametrize("grouper", [Mondrian(5), MDAV(5)])
+def test_a_grouping_without_random_numbers_is_repeated_by_anybody(correlated, grouper):
+    """Only the size of its class protects a record then: the rate is classes by rows."""
+    release = Anonymizer(grouper, random_state=1).release(correlated)
+    tried = attack_all(link(correlated, release))
+    assert tried.strongest.rate == pytest.approx(release.certificate.found.groups / 500)
+    assert tried.results["nearest record, the method repeated"].rate == tried.strongest.rate
+    assert tried.results[RAW].rate < 0.9 * tried.strongest.rate
+
+
+def test_a_mixed_table_is_repeated_from_its_files(tmp_path):
+    mixed().write_csv(tmp_path / "t.csv")
+    roles = Roles(quasi=["age", "zip", "sex", "pay"], sensitive=["ill"])
+    release = Anonymizer(Mondrian(4), digits=6).release(read_table(tmp_path / "t.csv"), roles=roles)
+    release.write(tmp_path / "out", key=tmp_path / "key.json")
+    both = link_files(tmp_path / "t.csv", tmp_path / "out", tmp_path / "key.json")
+    assert reidentify(None, both, ruler="repeated").rate == pytest.approx(release.certificate.found.groups / 240)
+
+
+def test_a_secret_seed_keeps_the_method_from_being_repeated():
+    x = np.random.default_rng(0).normal(size=(1500, 6))
+    release = Anonymizer(Cells(4), random_state=0).release(x)  # the attacker is also given 0, for another purpose
+    rate = reidentify(x, release, ruler="repeated", random_state=0).rate
+    assert rate < 0.5 * release.certificate.found.groups / 1500
+
+
+def test_groups_of_persons_are_missed_aloud(correlated):
+    release = Anonymizer(Mondrian(5)).release(correlated, person=np.arange(500) // 2)
+    assert "groups of persons" in attack_all(link(correlated, release)).missing["both attacks, repeated ruler"]
 
 
 # ---------------------------------------------------------------------- compare and evaluate say the same

@@ -12,8 +12,9 @@ from omokage.learn.auditing import Audit, audit
 from omokage.learn.classifier import NotPrivateWarning
 from omokage.learn.dp_sgd import DPSGD
 from omokage.learn.learning_first import LearningFirst
+from omokage.learn.loading import load_model
 from omokage.learn.privacy import Privacy
-from omokage.learn.saving import APPROACHES, load_model, save_model
+from omokage.learn.saving import APPROACHES, save_model
 from omokage.learn.schema import Categorical, Numeric, Schema, load_schema
 
 __all__ = [

@@ -116,12 +116,13 @@ def naive_delta(steps: Sequence[Step]) -> float:
     """
     if any(isinstance(s, GaussianSteps) for s in steps):
         return 0.0  # beside an infinite ε
-    return sum(s.count * _twice(s.epsilon) * s.distance for s in steps if s.distance and not isinstance(s, GaussianSteps))
+    pure = (s for s in steps if not isinstance(s, GaussianSteps))
+    return math.fsum(s.count * _twice(s.epsilon) * s.distance if s.distance else 0.0 for s in pure)
 
 
 def sampler_distance(steps: Sequence[Step]) -> float:
     """The statistical distance of all noise, as it is drawn, from its laws."""
-    return sum(s.count * s.distance for s in steps)
+    return math.fsum(s.count * s.distance for s in steps)
 
 
 def delta_left(delta: float, epsilon: float, distance: float) -> float:
@@ -179,8 +180,8 @@ def pld_epsilon(steps: tuple[Step, ...], delta: float) -> float:
 
 
 def nothing_left(delta: float) -> InputError:
-    why = "the noise sampler's distance from the exact law takes all of it"
-    return InputError(f"delta={delta:g} is too small: {why}; take a larger delta, fewer epochs or a smaller network")
+    why = "the noise sampler's distance from its law, times e^ε, takes all of it"
+    return InputError(f"delta={delta:g} is too small: {why}; take a larger delta, a smaller epsilon or fewer epochs")
 
 
 def _unsampled(steps: Sequence[Step]) -> bool:

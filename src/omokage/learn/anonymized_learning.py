@@ -35,7 +35,7 @@ from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassi
 from omokage.learn.descent import descend, fixed_batches, norm_grid, steady_epochs, steady_rate
 from omokage.learn.mechanisms import ClippedSum, CoordinateSum, Plan, Sum
 from omokage.learn.network import Network, initial_network
-from omokage.learn.noise import LAPLACE_DISTANCE, NoiseSource
+from omokage.learn.noise import SAMPLE_DISTANCE, NoiseSource
 from omokage.learn.parts import Part, sum_part
 from omokage.learn.schema import Schema
 from omokage.learn.settings import check_clip, check_count, check_descent
@@ -43,6 +43,7 @@ from omokage.learn.settings import check_clip, check_count, check_descent
 SENSITIVITIES = ("l1", "element", "interval")
 _LARGEST_RATE = 2.0
 _CLIPS = {"l1": 5.0, "element": 1.0, "interval": 1.0}  # an error signal is at most 1, and so is an input
+
 
 class AnonymizedLearning(PrivateClassifier):
     """A network trained with Laplace noise in every step.
@@ -143,9 +144,9 @@ class AnonymizedLearning(PrivateClassifier):
         mechanism = self._mechanism(clip, epochs, rows, parameters)
         # A record is in one batch an epoch; the steps of the others are the same for both neighbours.
         if self.sensitivity == "l1":
-            claim = LaplaceSteps(mechanism.bound, mechanism.scale, epochs, parameters * LAPLACE_DISTANCE)
+            claim = LaplaceSteps(mechanism.bound, mechanism.scale, epochs, parameters * SAMPLE_DISTANCE)
         else:
-            claim = LaplaceSteps(mechanism.bound, mechanism.scale, epochs * parameters, LAPLACE_DISTANCE)
+            claim = LaplaceSteps(mechanism.bound, mechanism.scale, epochs * parameters, SAMPLE_DISTANCE)
         return Plan(mechanism, claim, batch, epochs, steps, rate)
 
     def _mechanism(self, clip: float, epochs: int, rows: int, parameters: int) -> Sum:

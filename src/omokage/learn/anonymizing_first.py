@@ -201,7 +201,9 @@ class AnonymizingFirst(PrivateClassifier):
         by_label = tuple(
             budget.release_label(pair_counts(codes[:, j], labels, (size, classes)), source) for j, size in enumerate(sizes)
         )
-        forest = choose_forest(codes, sizes, budget.edges, lambda scores: budget.pick_edge(scores, source)) if budget.edges else []
+        forest = (
+            choose_forest(codes, sizes, budget.edges, lambda scores: budget.pick_edge(scores, source)) if budget.edges else []
+        )
         edges = []
         for parent, child in forest:
             counts = pair_counts(codes[:, parent], codes[:, child], (sizes[parent], sizes[child]))

@@ -148,7 +148,9 @@ def attack(
     )
 
 
-def refute_theorem_4(*, epsilon: float = 1.0, runs: int = 3000, confidence: float = 0.99, noise_seed: int | None = None) -> Attack:
+def refute_theorem_4(
+    *, epsilon: float = 1.0, runs: int = 3000, confidence: float = 0.99, noise_seed: int | None = None
+) -> Attack:
     """The paper's theorem 4 against an attacker who sees one bias of a small softmax network.
 
     One hundred inputs, all one; two batches, one epoch. The first batch holds the canary and leaks a little
@@ -270,4 +272,3 @@ def _alike(learner: PrivateClassifier, rows: int) -> pl.DataFrame:
         for c in learner.schema_.columns
     }
     return pl.DataFrame(values)
-

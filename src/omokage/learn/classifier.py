@@ -31,8 +31,9 @@ from omokage.learn.network import Network, initial_network
 from omokage.learn.noise import NoiseSource
 from omokage.learn.parts import Part
 from omokage.learn.privacy import Privacy
+from omokage.learn.records import as_frame, label_codes
 from omokage.learn.renyi import rdp_epsilon
-from omokage.learn.schema import Numeric, Schema, as_frame, check_classes, label_codes
+from omokage.learn.schema import Numeric, Schema, check_classes
 from omokage.learn.settings import check_delta, check_epsilon, check_hidden, check_seed
 
 Floats = NDArray[np.float64]
@@ -95,15 +96,21 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def check(self) -> None:
-        """Check all that can be checked before any data are read: ε, δ, the other settings, and what is installed."""
+        """Check all that can be checked before any data are read: every setting, and what is installed."""
+        self.check_values()
+        self._check_installed()
+
+    def check_values(self) -> None:
+        """Check every setting: ε, δ, and what this learner has."""
         check_epsilon(self.epsilon)
         if self.delta is not None:
             check_delta(self.delta)
         check_hidden(self.hidden)
         check_seed("random_state", self.random_state)
         check_seed("noise_seed", self.noise_seed)
+        if not isinstance(self.tuned, str):
+            raise InputError("tuned must be a sentence that says how the settings were chosen")
         self._check_settings()
-        self._check_installed()
 
     def _check_installed(self) -> None:
         dp_accounting("pld.privacy_loss_distribution")

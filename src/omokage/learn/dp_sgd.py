@@ -19,7 +19,7 @@ from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassi
 from omokage.learn.descent import descend, norm_grid, steady_rate
 from omokage.learn.mechanisms import ClippedSum, Plan
 from omokage.learn.network import Network, initial_network
-from omokage.learn.noise import GAUSSIAN_DISTANCE, NoiseSource
+from omokage.learn.noise import SAMPLE_DISTANCE, NoiseSource
 from omokage.learn.parts import Part, SamplePart, sum_part
 from omokage.learn.schema import Schema
 from omokage.learn.settings import check_clip, check_count, check_descent
@@ -116,7 +116,7 @@ class DPSGD(PrivateClassifier):
         """All that follows from public values: the number of rows, the size of the network and the settings."""
         batch = rows if self.batch_size is None else min(self.batch_size, rows)
         steps = max(1, round(self.epochs * rows / batch))
-        distance = parameters * GAUSSIAN_DISTANCE
+        distance = parameters * SAMPLE_DISTANCE
         multiplier = gaussian_multiplier(self.epsilon, self._delta(rows), steps, batch / rows, distance)
         grid = norm_grid(self.clip, parameters, 2, rows)
         mechanism = ClippedSum(2, self.clip, grid, multiplier * (grid.units + grid.slack))

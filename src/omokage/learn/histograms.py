@@ -88,14 +88,12 @@ def to_simplex(noisy: NDArray[np.generic], total: float) -> Floats:
     return np.asarray(np.maximum(values - shift, 0.0))
 
 
-def choose_forest(
-    codes: Integers, sizes: tuple[int, ...], count: int, pick: Callable[[Floats], int]
-) -> list[tuple[int, int]]:
+def choose_forest(codes: Integers, sizes: tuple[int, ...], count: int, pick: Callable[[Floats], int]) -> list[tuple[int, int]]:
     """``count`` edges between columns, no cycle among them, each chosen by ``pick`` from the scores of those that are left.
 
     Returned as (parent, child) in an order in which the columns can be drawn.
     """
-    pairs = [(a, b) for a in range(len(sizes)) for b in range(a + 1, len(sizes))]
+    pairs = [(a, b) for a in range(len(sizes)) for b in range(a + 1, len(sizes))] if count else []
     scores = {(a, b): dependence(pair_counts(codes[:, a], codes[:, b], (sizes[a], sizes[b]))) for a, b in pairs}
     component = list(range(len(sizes)))
     edges: list[tuple[int, int]] = []

@@ -162,8 +162,7 @@ class ParameterNoise:
     def exact(self, theta: Floats) -> Integers:
         """Grid steps above the lower bound, from 0 to 2²⁰ whatever ``theta`` is."""
         inside = np.clip(np.nan_to_num(theta, nan=0.0), self.low, self.high)
-        steps = np.floor((inside - self.low) / ((self.high - self.low) / _UNITS) + 0.5)
-        return np.clip(steps, 0, _UNITS).astype(np.int64)
+        return np.floor((inside - self.low) / ((self.high - self.low) / _UNITS) + 0.5).astype(np.int64)
 
     def noisy(self, exact: Integers, source: NoiseSource) -> Integers:
         return release_integers(exact, _UNITS, self.epsilon, source)

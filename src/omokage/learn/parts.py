@@ -229,7 +229,7 @@ def least_loss(hits: int, alarms: int, trials: int, miss: float) -> float:
     """The least ε that explains an event counted ``hits`` times in one world and ``alarms`` times in the other.
 
     >>> round(least_loss(1000, 368, 2000, 0.01), 2)  # ln(1000 / 368) = 1.0, less what chance may have done
-    0.81
+    0.82
     """
     low = lowest_rate(hits, trials, miss / 2.0)
     return math.log(low / highest_rate(alarms, trials, miss / 2.0)) if low > 0.0 else -math.inf

@@ -11,6 +11,7 @@ LARGEST_EPSILON = 10_000.0  # far beyond any protection; larger ones only overfl
 _LARGEST = 1e300
 _LARGEST_COUNT = 2**53
 _SMALLEST_CLIP = 1e-30
+_NARROWEST = 1e-100  # of a range that is divided into a grid
 _WIDEST = 1_000_000
 
 
@@ -20,7 +21,7 @@ def is_number(value: Any) -> bool:
     >>> is_number(3), is_number(2.5), is_number(True), is_number(float("nan")), is_number(10**400)
     (True, True, False, False, False)
     """
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and bool(-_LARGEST <= value <= _LARGEST)
+    return _is_a(value, numbers.Real) and bool(-_LARGEST <= value <= _LARGEST)
 
 
 def check_epsilon(epsilon: Any) -> float:
@@ -56,6 +57,8 @@ def check_clip(value: Any) -> None:
 def check_range(name: str, value: Any) -> None:
     if not (isinstance(value, list | tuple) and len(value) == 2 and all(map(is_number, value)) and value[0] < value[1]):
         raise InputError(f"{name} must be a pair of finite numbers, low < high, got {value!r}")
+    if value[1] - value[0] < _NARROWEST:
+        raise InputError(f"{name} must be wider than {_NARROWEST:g}, got {value!r}")
 
 
 def check_hidden(hidden: Any) -> None:
@@ -64,7 +67,7 @@ def check_hidden(hidden: Any) -> None:
 
 
 def check_seed(name: str, seed: Any) -> None:
-    if seed is not None and not (isinstance(seed, numbers.Integral) and not isinstance(seed, bool) and seed >= 0):
+    if seed is not None and not (_is_a(seed, numbers.Integral) and seed >= 0):
         raise InputError(f"{name} must be a whole number of at least 0, got {seed!r}")
 
 
@@ -81,4 +84,8 @@ def check_descent(batch_size: Any = None, learning_rate: Any = None, momentum: A
 
 
 def _is_count(value: Any, largest: int) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and bool(1 <= value <= largest)
+    return _is_a(value, numbers.Integral) and bool(1 <= value <= largest)
+
+
+def _is_a(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)

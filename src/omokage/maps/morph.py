@@ -137,7 +137,7 @@ class Morph:
         return np.round(np.clip(out, 0, 255)).astype(np.uint8)
 
     def decode_skin(self, vector: NDArray[Any], shape: Points) -> Picture:
-        """The face alone, in a given shape, to be laid into a photo: no hair, hat or glasses, plain skin at its edge and beyond."""
+        """The face alone, in a given shape, to be laid into a photo: no hair or glasses, plain skin at its edge and beyond."""
         _, shown, coloured, fills = self._split(vector)
         face, fill = PARTS.index("face"), self._enlarged(fills)
         colours, weights = _faded(shown[..., face], coloured[:, :, face], fill[:, :, face])
