@@ -30,7 +30,8 @@ from .maps.run import describe, finite, seeded, way_back
 from .noise import Laplace
 from .notes import telling_columns, uneven_units
 from .release import Release, require_promise, shuffled
-from .tables.encode import SCALES, Scale, as_numbers, encode
+from .tables.encode import MOST, SCALES, Scale, as_numbers, encode
+from .tables.formulas import escaped, formula_notes
 from .tables.read import with_kinds
 from .tables.roles import Roles
 from .tables.table import Kind, Table, as_table, is_frame
@@ -74,6 +75,8 @@ class Anonymizer:
         Significant digits of released numbers; None keeps all.
     rare : {"hide", "show"}
         Whether a value that fewer than k persons have may show in a set, a mode, a median or as the end of a range.
+    escape_formulas : bool
+        Put an apostrophe before text that a spreadsheet would run as a formula.
     random_state : int or None
         Fixes groupers and maps that were given no seed of their own, and the order of the released rows. It is written
         only into the secret key; noise never uses it.
@@ -100,6 +103,7 @@ class Anonymizer:
         scale: Scale = "range",
         digits: int | None = None,
         rare: Rare = "hide",
+        escape_formulas: bool = False,
         random_state: int | None = None,
     ) -> None:
         self.grouper = grouper
@@ -111,6 +115,7 @@ class Anonymizer:
         self.scale = scale
         self.digits = digits
         self.rare = rare
+        self.escape_formulas = escape_formulas
         self.random_state = random_state
 
     def release(
@@ -143,13 +148,17 @@ class Anonymizer:
             return self._release_table(data, roles or Roles(rest="quasi"), kinds or {}, unify or {}, seed, progress)
         if roles is not None or kinds or unify:
             raise InputError("an array has no named columns: roles, kinds and unify are for frames")
-        return self._release_array(np.asarray(data), person_codes(person), seed, progress)
+        return self._release_array(_as_rows(data), person_codes(person), seed, progress)
 
     def _check(self) -> None:
         if (self.grouper is None) == (self.noise is None):
             raise InputError("give a grouper or noise, one of the two")
         if self.grouper is not None:
+            if not (hasattr(self.grouper, "k") and hasattr(self.grouper, "fit_predict")):
+                raise InputError(f"grouper must have k and fit_predict, but it is of type {type(self.grouper).__name__}")
             check_k(self.grouper.k)
+        if self.noise is not None and not (hasattr(self.noise, "add") and hasattr(self.noise, "scale")):
+            raise InputError(f"noise must be a Laplace, but it is of type {type(self.noise).__name__}")
         if self.digits is not None and (not isinstance(self.digits, Integral) or self.digits < 1):
             raise InputError(f"digits must be None or a whole number from 1, but it is {self.digits!r}")
         for name, choices in (("scale", SCALES), ("rare", RARES)):
@@ -230,8 +239,7 @@ class Anonymizer:
 
     # ------------------------------------------------------------------ arrays
 
-    def _release_array(self, data: NDArray[Any], persons: Labels | None, seed: int, progress: Progress) -> Release:
-        x = _as_rows(data)
+    def _release_array(self, x: NDArray[Any], persons: Labels | None, seed: int, progress: Progress) -> Release:
         if self.constraints:
             raise InputError("l-diversity and t-closeness need a frame with a sensitive column")
         if persons is not None and len(persons) != len(x):
@@ -294,6 +302,8 @@ class Anonymizer:
             notes += rare
         progress("arranging")
         order, frame = self._arrange(table, columns, groups, labels, seed)
+        frame = escaped(frame) if self.escape_formulas else frame
+        notes += formula_notes(frame) if table.format == "csv" else []
         key = Key.of(labels if self.noise is None else None, order, persons, seed, table.sha256)
         found = recount(frame, columns, self.constraints, key.persons_by_row())
         certificate = self._certificate(found, columns, persons, Source(len(frame), len(table.frame.columns)), notes)
@@ -348,7 +358,7 @@ class Anonymizer:
                 out, found, _ = unify_rare(cells, table.kinds[column.name], column.unify or "", classes, self.rare)
                 notes += found
                 if out.dtype.is_float():
-                    out = pl.Series(column.name, self._rounded(out.to_numpy())).fill_nan(None)
+                    out = pl.Series(column.name, self._rounded(out.to_numpy()), nan_to_null=True)
                 groups[column.name] = out
         return pl.DataFrame(groups), notes
 
@@ -357,7 +367,8 @@ class Anonymizer:
     ) -> tuple[Labels, pl.DataFrame]:
         """Put the released rows in an order that depends on what is released and the seed alone."""
         quasi = list(groups.columns)
-        rank = groups.select(pl.arg_sort_by(quasi)).to_series().to_numpy()
+        keys = pl.DataFrame([column.alias(f"c{j}") for j, column in enumerate(groups)])  # a name such as ^a$ is a pattern
+        rank = keys.select(pl.arg_sort_by(keys.columns)).to_series().to_numpy()
         place = np.empty(len(rank), dtype=np.int64)
         place[rank] = np.arange(len(rank))
         classes = classes_of_frame(groups, quasi)  # groups released alike share one place, so the order cannot tell them apart
@@ -398,12 +409,19 @@ class Anonymizer:
         return certificate
 
 
-def _as_rows(data: NDArray[Any]) -> NDArray[Any]:
-    if data.ndim != 2:
-        raise InputError(f"a matrix of rows × columns is needed, but the data have shape {data.shape}")
-    if data.dtype.kind not in "fiub":
-        raise InputError(f"an array of numbers is needed, but it is of type {data.dtype}: give a frame for mixed columns")
-    return data if data.dtype in (np.float32, np.float64) else data.astype(np.float64)
+def _as_rows(data: Any) -> NDArray[Any]:
+    try:
+        x = np.asarray(data)
+    except ValueError:
+        raise InputError("a matrix of rows × columns is needed, but the rows are not of one length") from None
+    if x.ndim != 2 or 0 in x.shape:
+        raise InputError(f"a matrix of rows × columns is needed, but the data have shape {x.shape}")
+    if x.dtype.kind not in "fiub":
+        raise InputError(f"an array of numbers is needed, but it is of type {x.dtype}: give a frame for mixed columns")
+    x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
+    if max(-float(x.min()), float(x.max())) > MOST and np.isfinite(x).all():
+        raise InputError(f"the data hold numbers beyond {MOST:g}: scale them")
+    return x
 
 
 def _same_type(frame: pl.DataFrame, like: Any) -> Any:

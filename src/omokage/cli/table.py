@@ -96,6 +96,9 @@ def table(
     digits: int = typer.Option(
         6, "--digits", help="Significant digits of released numbers; 0 keeps all.", rich_help_panel=OUTPUT
     ),
+    escape_formulas: bool = typer.Option(
+        False, "--escape-formulas", help="Put ' before text that a spreadsheet would run as a formula.", rich_help_panel=OUTPUT
+    ),
     key: Path = typer.Option(
         None, "--key", help="Also write the secret link from input rows to groups, here.", rich_help_panel=OUTPUT
     ),
@@ -112,7 +115,7 @@ def table(
     hold(context, output, key, inputs=(source,))
     require_places(output, key, overwrite)
     anonymizer = _anonymizer(k, noise, map_, group_map, synthesis_map, grouping, scale, seed, digits)
-    anonymizer.unifier, anonymizer.rare = unifier, rare
+    anonymizer.unifier, anonymizer.rare, anonymizer.escape_formulas = unifier, rare, escape_formulas
     anonymizer.constraints = _constraints(l_diversity, l_entropy, t_closeness)
     roles = Roles(names(identifier), names(quasi), names(sensitive), names(keep), person, rest)  # type: ignore[arg-type]
     with stages() as say:

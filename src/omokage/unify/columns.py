@@ -133,12 +133,12 @@ def _numbers(column: pl.Series, kind: Kind, classes: Classes) -> NDArray[np.floa
 
 def _like(column: pl.Series, values: NDArray[np.float64]) -> pl.Series:
     """Values as the column's type where that can hold them: dates, and whole numbers if all are whole."""
-    out = pl.Series(column.name, values).fill_nan(None)
+    out = pl.Series(column.name, values, nan_to_null=True)
     if column.dtype in (pl.Date, pl.Datetime):
         return out.round().cast(pl.Int64).cast(column.to_physical().dtype).cast(column.dtype)
-    if column.dtype.is_integer() and (out.drop_nulls() == out.drop_nulls().round()).all():
-        whole = out.cast(pl.Int64, strict=False)
-        return whole if whole.null_count() == out.null_count() else out  # near 2⁶³ a mean is no whole number that fits
+    known = values[~np.isnan(values)]
+    if column.dtype.is_integer() and (known == np.round(known)).all() and (np.abs(known) < 2.0**63).all():
+        return out.cast(pl.Int64)
     return out
 
 

@@ -57,10 +57,11 @@ def _extremes(column: pl.Series, how: str, classes: Classes) -> list[str]:
     weights = person_weights(classes.persons)
     weight = np.ones(int(known.sum())) if weights is None else weights[known]
     labels, values = classes.labels[known], values[known]
-    people = np.column_stack([labels, np.arange(len(labels)) if classes.persons is None else classes.persons[known]])
-    person = np.unique(people, axis=0, return_inverse=True)[1].ravel()
-    group = np.zeros(int(person.max(initial=-1)) + 1, dtype=np.int64)
-    group[person] = labels
+    person, group = np.arange(len(labels)), labels
+    if classes.persons is not None:  # a person's rows in a group count once, together
+        people = int(classes.persons.max()) + 1
+        pairs, person = np.unique(labels * people + classes.persons[known], return_inverse=True)
+        group = pairs // people
     share = np.bincount(person, weight)
     own = np.bincount(person, weight * values) / share
     size, total = np.bincount(group, share), np.bincount(group, share * own)
