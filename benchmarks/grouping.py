@@ -4,8 +4,9 @@
     python benchmarks/grouping.py --quick    # small sizes, for the tests
     python benchmarks/grouping.py --huge DIR # also 200,000 × 9,216, memory-mapped from a file written to DIR
 
-CPU seconds of all threads, best of several for what is quick. Loss is SSE/SST of group means. The attacker knows every
-original record and takes the nearest released one: the rate is the expected share of right guesses, chance is 1/n.
+CPU seconds of all threads, best of several for what is quick. Loss is SSE/SST of group means. "nearest" is one quick attack: each
+original is taken for the nearest group mean in raw units, and the expected share of right guesses is counted; chance is 1/n.
+Other attackers find more: ``experiments/strongest.py`` tries them all.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def best_of(work: Callable[[], Any], seconds: float) -> tuple[float, float, Any]
     return min(r[0] for r in runs), min(r[1] for r in runs), runs[0][2]
 
 
-def loss_and_risk(x: Matrix, labels: Labels) -> tuple[float, float]:
+def loss_and_nearest(x: Matrix, labels: Labels) -> tuple[float, float]:
     means = Mean().unify(x, labels).astype(np.float32)
     gap = float(((x - means[labels]) ** 2).sum() / ((x - x.mean(axis=0, dtype=np.float64)) ** 2).sum())
     share = 1.0 / np.bincount(labels)
@@ -144,13 +145,13 @@ def bandwidth(x: Matrix) -> float:
     return x.nbytes / min(timed(lambda: x.sum())[0] for _ in range(5))
 
 
-def compare(name: str, x: Matrix, peer_seconds: float, pace: dict[str, float], risk: bool = True) -> None:
+def compare(name: str, x: Matrix, peer_seconds: float, pace: dict[str, float], attack: bool = True) -> None:
     n, d = x.shape
     levels = max(1, math.ceil(math.log2(n / (2 * K)) + 1))
     speed = bandwidth(x)
     print(f"\n## {name}: {n:,} × {d:,}, k = {K}")
     print(f"reading the matrix once: {1000 * x.nbytes / speed:.1f} ms at {speed / 1e9:.1f} GB/s; Mondrian has {levels} levels")
-    print(f"{'':38} {'wall s':>9} {'CPU s':>9} {'ratio':>8} {'loss':>7} {'risk':>8}")
+    print(f"{'':38} {'wall s':>9} {'CPU s':>9} {'ratio':>8} {'loss':>7} {'nearest':>8}")
     reference = None
     for label, work in {**OURS, **PEERS}.items():
         peer = label in PEERS
@@ -166,7 +167,7 @@ def compare(name: str, x: Matrix, peer_seconds: float, pace: dict[str, float], r
             continue
         pace[label] = cpu / (n * d)
         reference = reference or cpu
-        loss, found = loss_and_risk(x, labels) if risk else (float("nan"), float("nan"))
+        loss, found = loss_and_nearest(x, labels) if attack else (float("nan"), float("nan"))
         print(f"{label:38} {wall:9.4f} {cpu:9.4f} {cpu / reference:7.1f}× {loss:7.4f} {found:8.5f}", flush=True)
 
 

@@ -4,7 +4,8 @@
     python experiments/dr_tables.py --quick    # 1,500 rows and a few cells, for the tests; writes nothing
 
 Tables 1–5: re-identification of k-anonymized data (no map, PCA, LPP, autoencoder, NMF); 6–10: of noisy data; 11–13: utility.
-k-anonymized releases are attacked by exact assignment at full size, noisy ones on a sample of rows (``--noise-rows``).
+k-anonymized releases are attacked by exact assignment at full size, noisy ones on a sample of rows (``--noise-rows``), in raw
+units, as the paper seems to have done, and in the map, as somebody does who has read the certificate.
 Results are kept in ``experiments/results/dr_tables.json`` and ``.md``.
 """
 
@@ -14,50 +15,23 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from dr_paper import KS, PAPER_K, PAPER_NOISE, PAPER_UTILITY
 from numpy.typing import NDArray
 
 from omokage import Anonymizer, Laplace
-from omokage.evaluate import Utility, reidentify, utility
+from omokage.base.files import write_whole
+from omokage.evaluate import Utility, link, reidentify, utility
 from omokage.grouping import parse_grouper
 from omokage.maps import parse_map
 from omokage.tables.datasets import otto
 
 RESULTS = Path(__file__).parent / "results"
-KS = (3, 10, 50, 100)
-PAPER_K = {  # accuracy of re-identification, k = 3, 10, 50, 100
-    "none": (0.331, 0.094, 0.018, 0.009),
-    "pca:30": (0.246, 0.059, 0.011, 0.004), "pca:50": (0.251, 0.059, 0.012, 0.006), "pca:70": (0.253, 0.065, 0.008, 0.005),
-    "lpp:30": (0.081, 0.005, 0.003, 0.003), "lpp:50": (0.146, 0.020, 0.001, 0.001), "lpp:70": (0.210, 0.029, 0.004, 0.001),
-    "ae:30": (0.255, 0.061, 0.008, 0.004), "ae:50": (0.257, 0.054, 0.005, 0.003), "ae:70": (0.258, 0.053, 0.007, 0.003),
-    "nmf:30": (0.261, 0.061, 0.012, 0.007), "nmf:50": (0.253, 0.062, 0.008, 0.006), "nmf:70": (0.255, 0.055, 0.007, 0.007),
-}  # fmt: skip
-PAPER_NOISE = {  # φ: accuracy of re-identification
-    "none": {2.5: 0.529, 3.5: 0.163, 4.5: 0.075, 5.5: 0.03, 6.5: 0.015},
-    "pca:30": {1.0: 0.737, 1.5: 0.492, 2.5: 0.235, 3.5: 0.146}, "pca:50": {1.0: 0.851, 1.5: 0.641, 2.5: 0.346, 3.5: 0.182},
-    "pca:70": {1.0: 0.878, 1.5: 0.693, 2.5: 0.406, 3.5: 0.227},
-    "lpp:30": {0.001: 0.336, 0.003: 0.087, 0.005: 0.032, 0.01: 0.006},
-    "lpp:50": {0.001: 0.699, 0.003: 0.303, 0.005: 0.096, 0.01: 0.019},
-    "lpp:70": {0.001: 0.933, 0.003: 0.632, 0.005: 0.257, 0.01: 0.054},
-    "ae:30": {0.1: 0.983, 0.3: 0.845, 0.5: 0.486, 1.0: 0.139}, "ae:50": {0.1: 0.993, 0.3: 0.906, 0.5: 0.653, 1.0: 0.228},
-    "ae:70": {0.1: 0.997, 0.3: 0.986, 0.5: 0.864, 1.0: 0.396},
-    "nmf:30": {0.1: 0.431, 0.3: 0.067, 0.5: 0.014, 1.0: 0.003}, "nmf:50": {0.1: 0.613, 0.3: 0.098, 0.5: 0.021, 1.0: 0.002},
-    "nmf:70": {0.1: 0.687, 0.3: 0.104, 0.5: 0.022, 1.0: 0.004},
-}  # fmt: skip
-PAPER_UTILITY = {  # (table, what is done, map): accuracy, F, precision, recall
-    (11, "k=10", "none"): (0.487, 0.353, 0.438, 0.469), (11, "φ=4.5", "none"): (0.594, 0.371, 0.653, 0.394),
-    (11, "k=10", "pca:70"): (0.739, 0.577, 0.655, 0.637), (11, "φ=3.5", "pca:30"): (0.747, 0.600, 0.702, 0.608),
-    (11, "k=3", "lpp:30"): (0.595, 0.474, 0.465, 0.564), (11, "φ=0.003", "lpp:50"): (0.571, 0.455, 0.447, 0.516),
-    (11, "k=10", "ae:30"): (0.594, 0.399, 0.446, 0.498), (11, "φ=1.0", "ae:30"): (0.702, 0.612, 0.592, 0.637),
-    (11, "k=10", "nmf:50"): (0.583, 0.417, 0.511, 0.514), (11, "φ=0.3", "nmf:50"): (0.545, 0.326, 0.529, 0.355),
-    (12, "k=3", "pca:30"): (0.733, 0.581, 0.600, 0.637), (12, "k=3", "lpp:70"): (0.593, 0.389, 0.420, 0.518),
-    (12, "k=3", "ae:30"): (0.653, 0.545, 0.522, 0.596), (13, "φ=3.5", "pca:70"): (0.733, 0.614, 0.764, 0.608),
-    (13, "φ=0.005", "lpp:70"): (0.521, 0.424, 0.407, 0.508), (13, "φ=1.0", "ae:50"): (0.720, 0.629, 0.604, 0.653),
-}  # fmt: skip
 # Beyond the paper: the logarithm says who is alike, the counts themselves are averaged.
 BEYOND = (  # what, grouper, group map, synthesis map, unifier
     ("k=10", "cells", "log+pca:50", "none", "mean"),
@@ -68,6 +42,7 @@ BEYOND = (  # what, grouper, group map, synthesis map, unifier
 )
 GROUPERS = ("mondrian", "mondrian:variance", "mondrian:variance,multiple", "mdav", "cells")
 GRID_GROUPER = "cells"
+IN_MAP_K = 10  # the k for which the groups of every map are attacked in the map too
 # Not in the paper, which does not say whether columns were standardized before PCA: its figures for PCA fit these.
 STANDARDIZED = {f"std+{name}": rates for name, rates in PAPER_K.items() if name.startswith("pca")}
 STANDARDIZED_UTILITY = (("k=10", "std+pca:70"), ("k=3", "std+pca:30"))
@@ -112,9 +87,8 @@ class Store:
             self.cells[key] = {**work(), "wall": round(time.perf_counter() - begun, 1)}
             print(f"{key}: {self.cells[key]}", flush=True)
             if self.path:
-                stage = self.path.with_suffix(".part")
-                stage.write_text(json.dumps({"cells": self.cells}, indent=1, ensure_ascii=False) + "\n")
-                stage.replace(self.path)
+                kept = json.dumps({"cells": self.cells}, indent=1, ensure_ascii=False) + "\n"
+                write_whole(self.path, kept.encode())
         return self.cells[key]
 
 
@@ -126,6 +100,16 @@ def attacked(x: NDArray[Any], anonymizer: Anonymizer, sample: int | None) -> dic
         "rate": round(found.rate, 5), "interval": [round(v, 5) for v in found.interval], "nearest": round(near.rate, 5),
         "rows": found.rows, "exact": found.exact, "gap": found.gap, "seconds": round(found.seconds, 1),
     }  # fmt: skip
+
+
+def attacked_in_map(x: NDArray[Any], anonymizer: Anonymizer, sample: int | None, part: Any) -> dict[str, Any]:
+    """The same attack measured where the release was made; ``part`` is the fitted map."""
+    both = replace(link(x, anonymizer.release(x)), group_map=part, synthesis_map=part)
+    out: dict[str, Any] = {}
+    for ruler in ("group",) if anonymizer.noise is None else ("synthesis", "likelihood"):
+        found = reidentify(None, both, ruler=ruler, sample=sample, max_seconds=1200 if sample is None else 120)
+        out[ruler] = {"rate": round(found.rate, 5), "exact": found.exact, "gap": found.gap, "rows": found.rows}
+    return out
 
 
 _BASELINE: list[Utility] = []  # learning from the originals is done once a run
@@ -164,13 +148,18 @@ def reidentification(store: Store, x: NDArray[Any], noise_rows: int | None, maps
     for mapping in maps:
         ready: Fitted | None = None
         for what, sample in _settings(mapping, ks, noise_rows):
-            key = f"reidentification {what} {mapping}" + (" all" if what.startswith("φ") and sample is None else "")
-            if key in store.cells:
+            whole = " all" if what.startswith("φ") and sample is None else ""
+            raw, own = f"reidentification {what} {mapping}{whole}", f"in the map {what} {mapping}{whole}"
+            measured_there = what.startswith("φ") or (what == f"k={IN_MAP_K}" and mapping != "none")
+            if raw in store.cells and (own in store.cells or not measured_there):
                 continue
             if ready is None and mapping != "none":
                 part = parse_map(mapping)
                 ready = Fitted(part, part.fit_transform(x))
-            store.run(key, partial(attacked, x, fitted_anonymizer(what, ready), sample))
+            made = fitted_anonymizer(what, ready)
+            store.run(raw, partial(attacked, x, made, sample))
+            if measured_there:
+                store.run(own, partial(attacked_in_map, x, made, sample, ready and ready.part))
 
 
 def _settings(mapping: str, ks: tuple[int, ...], noise_rows: int | None) -> Iterator[tuple[str, int | None]]:
@@ -203,6 +192,8 @@ def main() -> None:
             made = anonymizer_for(what, mapping, grouper, group)
             made.unifier = unifier
             store.run(f"beyond attack {what} {grouper} {group} {unifier}", partial(attacked, x, made, None))
+            fitted = parse_map(group).fit(x)
+            store.run(f"beyond in the map {what} {grouper} {group} {unifier}", partial(attacked_in_map, x, made, None, fitted))
             store.run(f"beyond utility {what} {grouper} {group} {unifier}", partial(learned, x, y, made))
         for table, what, mapping in PAPER_UTILITY:
             store.run(f"utility {table} {what} {mapping}", partial(learned, x, y, anonymizer_for(what, mapping)))
@@ -238,24 +229,7 @@ def report(cells: dict[str, dict[str, Any]]) -> str:
             for g in GROUPERS
             if f"grouper {g}" in cells
         ] + [""]
-    lines += ["## Tables 1–5: re-identification of k-anonymized data, all rows, ours (paper)", ""]
-    lines += ["| map | " + " | ".join(f"k = {k}" for k in KS) + " |", "|---" * (len(KS) + 1) + "|"]
-    for mapping, paper in {**PAPER_K, **STANDARDIZED}.items():
-        shown = [_cell(cells.get(f"reidentification k={k} {mapping}"), p) for k, p in zip(KS, paper, strict=True)]
-        lines.append(f"| {mapping} | " + " | ".join(shown) + " |")
-    lines += [
-        "",
-        "## Tables 6–10: re-identification of noisy data, ours (paper)",
-        "",
-        "| map | φ | rate | rows attacked | rate, all rows |",
-        "|---|---|---|---|---|",
-    ]
-    for mapping, noise in PAPER_NOISE.items():
-        for phi, value in noise.items():
-            cell = cells.get(f"reidentification φ={phi} {mapping}")
-            whole = cells.get(f"reidentification φ={phi} {mapping} all")
-            shown_whole = f"{whole['rate']:.4f}" if whole else ""
-            lines.append(f"| {mapping} | {phi} | {_cell(cell, value)} | {cell['rows'] if cell else ''} | {shown_whole} |")
+    lines += _groups(cells) + _noise(cells)
     lines += ["", "## Tables 11–13: utility, gradient boosting, one split of 80 : 20", ""]
     base = next((cell for key, cell in cells.items() if "utility" in key), None)
     lines += [f"Accuracy / F / precision / recall, macro-averaged. Learned from originals: {_row(base, 'original')}.", ""]
@@ -271,19 +245,52 @@ def report(cells: dict[str, dict[str, Any]]) -> str:
         "",
         "## Beyond the paper",
         "",
-        "| what | grouper | grouped in | unified by | re-identification | tested on originals | from originals |",
+        "| what | grouper | grouped in | unified by | raw units | in the group map | tested on originals | from originals |",
     ]
-    lines += ["|---|---|---|---|---|---|---|"]
+    lines += ["|---|---|---|---|---|---|---|---|"]
     for what, grouper, group, _, unifier in BEYOND:
         attack, found = (
             cells.get(f"beyond attack {what} {grouper} {group} {unifier}"),
             cells.get(f"beyond utility {what} {grouper} {group} {unifier}"),
         )
-        rate = f"{attack['rate']:.4f}" if attack else ""
+        own = cells.get(f"beyond in the map {what} {grouper} {group} {unifier}")
+        rates = f"{attack['rate']:.4f} | {own['group']['rate']:.4f}" if attack and own else " | "
         lines.append(
-            f"| {what} | {grouper} | {group} | {unifier} | {rate} | {_row(found, 'released')} | {_row(found, 'original')} |"
+            f"| {what} | {grouper} | {group} | {unifier} | {rates} | {_row(found, 'released')} | {_row(found, 'original')} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _groups(cells: dict[str, dict[str, Any]]) -> list[str]:
+    """Tables 1–5, in raw units, and for one k in the map."""
+    lines = ["## Tables 1–5: re-identification of k-anonymized data, all rows, in raw units, ours (paper)", ""]
+    lines += [f"| map | {' | '.join(f'k = {k}' for k in KS)} | k = {IN_MAP_K}, in the map |", "|---" * (len(KS) + 2) + "|"]
+    for mapping, paper in {**PAPER_K, **STANDARDIZED}.items():
+        shown = [_cell(cells.get(f"reidentification k={k} {mapping}"), p) for k, p in zip(KS, paper, strict=True)]
+        kind = "reidentification" if mapping == "none" else "in the map"  # without a map, groups were made in raw units
+        own = cells.get(f"{kind} k={IN_MAP_K} {mapping}")
+        rate = "" if own is None else f"{own.get('group', own)['rate']:.4f}"
+        lines.append(f"| {mapping} | " + " | ".join(shown) + f" | {rate} |")
+    return [*lines, ""]
+
+
+def _noise(cells: dict[str, dict[str, Any]]) -> list[str]:
+    """Tables 6–10, in raw units, in the map, and by the noise's likelihood in the map."""
+    lines = ["## Tables 6–10: re-identification of noisy data, ours (paper)", ""]
+    lines += [
+        "| map | φ | raw units | in the map | likelihood | rows attacked | raw units, all rows |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for mapping, noise in PAPER_NOISE.items():
+        for phi, value in noise.items():
+            cell = cells.get(f"reidentification φ={phi} {mapping}")
+            own = cells.get(f"in the map φ={phi} {mapping}", {})
+            measured = [f"{own[ruler]['rate']:.4f}" if own else "" for ruler in ("synthesis", "likelihood")]
+            whole = cells.get(f"reidentification φ={phi} {mapping} all")
+            shown_whole = f"{whole['rate']:.4f}" if whole else ""
+            rows = cell["rows"] if cell else ""
+            lines.append(f"| {mapping} | {phi} | {_cell(cell, value)} | {' | '.join(measured)} | {rows} | {shown_whole} |")
+    return lines
 
 
 def _cell(cell: dict[str, Any] | None, paper: float) -> str:

@@ -12,6 +12,7 @@ resumable; results are kept small.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 from collections import Counter
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omokage import models
+from omokage.base.files import write_whole
 from omokage.evaluate.fid import fid, fid_floor
 from omokage.evaluate.recognition import calibrate, recognize, within
 from omokage.faces.image import decoded
@@ -75,9 +77,9 @@ def _measure_released(picture: Path, target: Path) -> None:
 
 
 def _keep(target: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    temporary = target.with_suffix(f".{os.getpid()}.npz")
-    np.savez(temporary, **arrays)  # type: ignore[arg-type]
-    temporary.replace(target)
+    sink = io.BytesIO()
+    np.savez(sink, **arrays)  # type: ignore[arg-type]
+    write_whole(target, sink.getvalue())
 
 
 def _gathered(targets: list[Path]) -> dict[str, NDArray[Any]]:

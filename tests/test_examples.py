@@ -52,3 +52,16 @@ def test_dr_tables_quick(data_folder):
     out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600, env=one_thread).stdout
     assert "| pca:30 | (0.246) | 0." in out  # k = 3 left out, k = 10 attacked
     assert "Tables 11–13" in out
+
+
+@pytest.mark.data
+def test_strongest_quick(data_folder):
+    """The attacker who measures in the published map links more than raw units show, in groups and in noise."""
+    command = [sys.executable, str(ROOT / "experiments" / "strongest.py"), "--quick"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
+    rows = [line.split(" | ") for line in out.splitlines() if line.startswith("| ") and "**" in line]
+    assert [name.split()[1] for name, *_ in rows] == ["patients", "Otto", "Otto"]
+    for _, _, raw, strongest, by, _ in rows:
+        assert float(strongest.strip("*")) > float(raw) + 0.02, by
+    assert "group space log+pca:50" in rows[1][4]
+    assert "noise likelihood in lpp:30" in rows[2][4]

@@ -196,7 +196,6 @@ def test_a_certificate_that_contradicts_itself_fails(place):
         replace(certificate, promise=KAnonymity(50, "rows")),
         replace(certificate, found=replace(found, k=found.k + 1)),
         replace(certificate, found=replace(found, class_sizes=((60, 1),), groups=1, k=60)),
-        replace(certificate, found=replace(found, constraints=())),
         replace(certificate, found=replace(found, constraints=(Rule("distinct l-diversity", "ill", 2.0, 9.0),))),
         replace(certificate, found=replace(found, constraints=(Rule("distinct l-diversity", "age", 2.0, 2.0),))),
         replace(certificate, columns=tuple(Column(c.name, "quasi", c.kind, c.unify) for c in certificate.columns)),

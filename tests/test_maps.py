@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy import linalg
@@ -9,8 +11,10 @@ from sklearn.base import clone
 
 from omokage import maps
 from omokage.errors import MapError
+from omokage.grouping import GROUPERS, Cells
 from omokage.maps import LPP, MAPS, NMF, PCA, Autoencoder, parse_map
 from omokage.maps import simple as simple_module
+from omokage.maps.parts import Part, part_of, parts_of, rebuild_map
 
 N, D = 120, 8
 
@@ -132,3 +136,56 @@ def test_every_public_map_is_listed():
     assert public == listed
     own = {v for v in vars(simple_module).values() if isinstance(v, type) and v.__module__ == simple_module.__name__}
     assert own <= listed
+
+
+# ---------------------------------------------------------------------- maps as structure
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        parse_map("log+pca:50"),
+        parse_map("std+log+nmf:3"),
+        parse_map("lpp:7"),
+        LPP(4, weights="binary", temperature=2.5),
+        Autoencoder(3, hidden=(64, 32), learning_rate=0.01),
+    ],
+)
+def test_a_map_comes_back_from_its_parts(mapping):
+    parts = parts_of(mapping)
+    assert json.loads(json.dumps([[p.name, p.options] for p in parts])) == [[p.name, p.options] for p in parts]
+    again = rebuild_map(parts)
+    assert parts_of(again) == parts
+    steps = [step for _, step in getattr(mapping, "steps", [("", mapping)])]
+    rebuilt = [step for _, step in getattr(again, "steps", [("", again)])]
+    assert [repr(step) for step in rebuilt] == [repr(step) for step in steps]
+
+
+def test_parts_hold_no_seed_and_no_data():
+    from sklearn.decomposition import NMF as Theirs
+
+    assert parts_of(PCA(3, random_state=12345)) == (Part("pca", {"n_components": 3}),)
+    assert parts_of(LPP(3, n_jobs=2)) == (Part("lpp", {"n_components": 3}),)
+    assert parts_of(None) == parts_of(parse_map("none")) == ()
+    foreign = parts_of(Theirs(2, l1_ratio=np.float64(0.5), max_iter=np.array([7])))[0]
+    assert foreign.name == "sklearn.decomposition._nmf:NMF"
+    assert foreign.options == {"n_components": 2, "l1_ratio": 0.5, "max_iter": "ndarray"}
+    assert part_of(Cells(5), GROUPERS) == Part("cells", {"k": 5})
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ([Part("omokage.maps.factor:PCA", {"n_components": 3})], "not built in"),
+        ([Part("umap", {})], "not built in"),
+        ([Part("pca", {})], "does not fit the options"),
+        ([Part("pca", {"n_components": 3, "shape": 1})], "does not fit the options"),
+        ([Part("log", {"base": 2})], "takes no options"),
+        ([Part("pca", {"n_components": "3"})], "wrong type"),
+        ([Part("pca", {"n_components": True})], "wrong type"),
+        ([Part("ae", {"n_components": 3, "hidden": "4,x"})], "wrong type"),
+    ],
+)
+def test_parts_that_make_no_map_are_refused(parts, words):
+    with pytest.raises(MapError, match=words):
+        rebuild_map(parts)

@@ -184,7 +184,7 @@ def test_a_hidden_cell_in_any_byte_is_refused(tmp_path, form, monkeypatch):
         import pyarrow.feather
 
         pyarrow.feather.write_feather(shown.to_arrow().replace_schema_metadata({"index": secret}), str(file), compression="lz4")
-    with pytest.raises(VerificationError, match="of a column that is not released"):
+    with pytest.raises(VerificationError, match="fewer than k people have and that is not released"):
         leaks.inspect_table(file, shown, release.certificate.columns, release.hidden, release.key.rows, 5, ())
 
 
@@ -209,6 +209,24 @@ def test_input_order_in_the_buffers_is_refused(tmp_path):
     shown = release.table.frame
     shown.with_columns(views).write_ipc(tmp_path / "data.feather")
     with pytest.raises(VerificationError, match="the order of the text in the file"):
+        leaks.inspect_table(
+            tmp_path / "data.feather", shown, release.certificate.columns, release.hidden, release.key.rows, 5, ()
+        )
+
+
+def test_a_dictionary_that_keeps_what_was_unified_is_refused(tmp_path):
+    """What a categorical column drags along: every value that it ever had, used or not."""
+    import pyarrow
+    import pyarrow.feather
+
+    jobs = ["teacher"] * 30 + ["astronaut of 1969"]
+    frame = pl.DataFrame({"job": jobs, "age": [30] * 31})
+    release = Anonymizer(Mondrian(5), random_state=0).release(frame, roles=Roles(quasi=["job", "age"]))
+    shown = release.table.frame
+    column = pyarrow.DictionaryArray.from_arrays(np.zeros(31, np.int32), ["*", "astronaut of 1969"])
+    table = pyarrow.table({"job": column, "age": shown["age"].to_arrow()})
+    pyarrow.feather.write_feather(table, str(tmp_path / "data.feather"), compression="zstd")
+    with pytest.raises(VerificationError, match="fewer than k people have"):
         leaks.inspect_table(
             tmp_path / "data.feather", shown, release.certificate.columns, release.hidden, release.key.rows, 5, ()
         )

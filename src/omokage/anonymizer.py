@@ -7,7 +7,8 @@ synthesis maps MIKU; with noise instead of a grouper the DR paper's other half.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -29,23 +30,25 @@ from .maps.run import describe, finite, seeded, way_back
 from .noise import Laplace
 from .notes import telling_columns, uneven_units
 from .release import Release, require_promise, shuffled
-from .tables.encode import Scale, as_numbers, encode
+from .tables.encode import SCALES, Scale, as_numbers, encode
 from .tables.read import with_kinds
 from .tables.roles import Roles
 from .tables.table import Kind, Table, as_table, is_frame
 from .tables.write import rebuilt
-from .unify import DEFAULT_UNIFIER, MATRIX_UNIFIERS, Weights, check_unifier, unify_column
+from .unify import DEFAULT_UNIFIER, MATRIX_UNIFIERS, Classes, Median, check_unifier
+from .unify.notes import RARES, Rare, unify_rare
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class _Grouped:
-    """Labels by row, what every group (with noise: every row) becomes in the data's own space, and the fitted map."""
+    """Labels by row, what every group (with noise: every row) becomes in the data's own space, and the fitted maps."""
 
     labels: Labels
     unified: NDArray[Any]
     synthesis: Any
+    group: Any
 
 
 class Anonymizer:
@@ -69,6 +72,8 @@ class Anonymizer:
         How the columns of a table are put on one scale to be grouped without a map.
     digits : int or None
         Significant digits of released numbers; None keeps all.
+    rare : {"hide", "show"}
+        Whether a value that fewer than k persons have may show in a set, a mode, a median or as the end of a range.
     random_state : int or None
         Fixes groupers and maps that were given no seed of their own, and the order of the released rows. It is written
         only into the secret key; noise never uses it.
@@ -94,6 +99,7 @@ class Anonymizer:
         constraints: Sequence[Constraint] = (),
         scale: Scale = "range",
         digits: int | None = None,
+        rare: Rare = "hide",
         random_state: int | None = None,
     ) -> None:
         self.grouper = grouper
@@ -104,6 +110,7 @@ class Anonymizer:
         self.constraints = constraints
         self.scale = scale
         self.digits = digits
+        self.rare = rare
         self.random_state = random_state
 
     def release(
@@ -143,8 +150,12 @@ class Anonymizer:
             raise InputError("give a grouper or noise, one of the two")
         if self.grouper is not None:
             check_k(self.grouper.k)
-        if self.digits is not None and self.digits < 1:
-            raise InputError(f"digits must be at least 1, but it is {self.digits}")
+        if self.digits is not None and (not isinstance(self.digits, Integral) or self.digits < 1):
+            raise InputError(f"digits must be None or a whole number from 1, but it is {self.digits!r}")
+        for name, choices in (("scale", SCALES), ("rare", RARES)):
+            if getattr(self, name) not in choices:
+                raise InputError(f"{name} can be {', '.join(choices)}, not {getattr(self, name)!r}")
+        self._matrix_unifier(None)
         for name in ("group_map", "synthesis_map"):
             if getattr(self, name) is not None and not hasattr(getattr(self, name), "fit"):
                 raise InputError(f"{name} must be a transformer, but it is of type {type(getattr(self, name)).__name__}")
@@ -171,20 +182,27 @@ class Anonymizer:
         if self.noise is not None:
             progress("adding noise")
             noisy = self._rounded(way_back(synthesis, self.noise.add(s), x))
-            return _Grouped(np.arange(len(x)), noisy, None if self.synthesis_map is None else synthesis)
-        z = s
+            return _Grouped(np.arange(len(x)), noisy, None if self.synthesis_map is None else synthesis, None)
+        z, group = s, None if self.synthesis_map is None else synthesis
         if self.group_map is not None:
             group = seeded(self.group_map, seed)
             z = finite(group.fit_transform(x), group)
         progress("grouping")
         labels = merge(self._group(z, persons, seed), z)
         progress("unifying")
-        unifier = MATRIX_UNIFIERS.get(self.unifier, self.unifier) if isinstance(self.unifier, str) else self.unifier
-        if isinstance(unifier, str):
-            raise InputError(f"there is no unifier {unifier!r} for mapped data: they are {', '.join(MATRIX_UNIFIERS)}")
+        unifier = self._matrix_unifier(persons)
         # one way back per group, not per row: the same mean must not come back differently
         unified = self._rounded(way_back(synthesis, unifier.unify(s, labels, person_weights(persons)), x))
-        return _Grouped(labels, unified, None if self.synthesis_map is None else synthesis)
+        return _Grouped(labels, unified, None if self.synthesis_map is None else synthesis, group)
+
+    def _matrix_unifier(self, persons: Labels | None) -> Any:
+        """The unifier of mapped data; a median that shows no rare value."""
+        unifier = MATRIX_UNIFIERS.get(self.unifier) if isinstance(self.unifier, str) else self.unifier
+        if unifier is None or not hasattr(unifier, "unify"):
+            raise InputError(f"there is no unifier {self.unifier!r} for mapped data: they are {', '.join(MATRIX_UNIFIERS)}")
+        if isinstance(unifier, Median) and self.rare == "hide" and self.grouper is not None:
+            return replace(unifier, hide=int(self.grouper.k), persons=persons)
+        return unifier
 
     def _group(self, z: NDArray[Any], persons: Labels | None, seed: int) -> Labels:
         """Group rows, or persons by the mean of their rows."""
@@ -202,10 +220,13 @@ class Anonymizer:
         if self.digits is None:
             return values + 0.0  # no negative zero, which would look like another value
         size = np.abs(values)
-        place = np.where(size > 0, np.floor(np.log10(np.where(size > 0, size, 1.0))), 0.0)
-        unit = 10.0 ** (self.digits - 1 - place)
-        rounded: NDArray[Any] = (np.round(values.astype(np.float64) * unit) / unit + 0.0).astype(values.dtype)
-        return rounded
+        usual = (size > 1e-290) & (size < 1e290)
+        place = np.floor(np.log10(np.where(usual, size, 1.0)))
+        unit = 10.0 ** (min(self.digits, 17) - 1 - place)
+        rounded: NDArray[Any] = np.round(values.astype(np.float64) * unit) / unit + 0.0
+        for at in zip(*np.nonzero(~usual & (size > 0)), strict=True):  # powers of ten near the ends of floats overflow
+            rounded[at] = float(f"{values[at]:.{min(self.digits, 17) - 1}e}")
+        return rounded.astype(values.dtype)
 
     # ------------------------------------------------------------------ arrays
 
@@ -230,7 +251,7 @@ class Anonymizer:
             "npy",
             arrays={"": names},
         )
-        return Release(out, certificate, key, table, synthesis=done.synthesis)
+        return Release(out, certificate, key, table, synthesis=done.synthesis, group_map=done.group)
 
     def _how(self) -> str:
         if self.noise is not None:
@@ -265,12 +286,12 @@ class Anonymizer:
             x = as_numbers(table, quasi, who)
             notes += uneven_units(x, any(part.name == "std" for part in parts_of(self.synthesis_map)))
             done = self._anonymize(x, persons, seed, progress, merge)
-            labels, synthesis = done.labels, done.synthesis
+            labels, synthesis, group = done.labels, done.synthesis, done.group
             groups = pl.DataFrame(done.unified, schema=quasi, orient="row")
         else:
-            labels, synthesis = self._group_columns(table, quasi, persons, seed, progress, merge), None
-            weights = person_weights(persons)
-            groups = pl.DataFrame([self._unify(table, c, labels, weights) for c in columns if c.role == "quasi"])
+            (labels, group), synthesis = self._group_columns(table, quasi, persons, seed, progress, merge), None
+            groups, rare = self._unify(table, columns, Classes(labels, persons, int(self.grouper.k)))
+            notes += rare
         progress("arranging")
         order, frame = self._arrange(table, columns, groups, labels, seed)
         key = Key.of(labels if self.noise is None else None, order, persons, seed, table.sha256)
@@ -279,15 +300,17 @@ class Anonymizer:
         known = {c.name: table.kinds[c.name] for c in columns}
         released = Table(frame, known, table.format, table.separator, arrays=table.arrays)
         unseen = [table.verbatim(name).cast(pl.String) for name in role if role[name] in ("identifier", "person")]
-        hidden = Hidden(pl.DataFrame(unseen), persons)
-        return Release(_same_type(frame, data), certificate, key, released, tuple(self.constraints), synthesis, hidden)
+        unified = [table.verbatim(name).cast(pl.String) for name in quasi if table.kinds[name] in ("code", "category")]
+        hidden = Hidden(pl.DataFrame(unseen), pl.DataFrame(unified), persons)
+        return Release(_same_type(frame, data), certificate, key, released, tuple(self.constraints), synthesis, group, hidden)
 
     def _group_columns(
         self, table: Table, quasi: list[str], persons: Labels | None, seed: int, progress: Progress,
         merge: Callable[[Labels, NDArray[Any]], Labels],
-    ) -> Labels:  # fmt: skip
-        """Labels from columns of any kind; a group map sees numbers as they are, and other kinds encoded."""
+    ) -> tuple[Labels, Any]:  # fmt: skip
+        """Labels from columns of any kind, and the fitted group map, which sees numbers as they are and other kinds encoded."""
         progress("grouping")
+        group = None
         if self.group_map is None or isinstance(self.group_map, Identity):
             z = encode(table, quasi, self.scale, getattr(self.grouper, "axis_parallel", False))
         else:
@@ -295,7 +318,7 @@ class Anonymizer:
             x = encode(table, quasi, "none" if plain else self.scale, ordinal=False)
             group = seeded(self.group_map, seed)
             z = finite(group.fit_transform(x), group)
-        return merge(self._group(z, persons, seed), z)
+        return merge(self._group(z, persons, seed), z), group
 
     def _columns(self, table: Table, role: Mapping[str, str], unify: Mapping[str, str], mapped: bool) -> tuple[Column, ...]:
         for name in unify:
@@ -315,12 +338,19 @@ class Anonymizer:
             columns.append(Column(name, part, table.kinds[name], how))  # type: ignore[arg-type]
         return tuple(columns)
 
-    def _unify(self, table: Table, column: Column, labels: Labels, weights: Weights) -> pl.Series:
-        kind = table.kinds[column.name]
-        out = unify_column(table.frame[column.name], kind, column.unify or "", labels, weights)
-        if out.dtype.is_float():
-            out = pl.Series(column.name, self._rounded(out.to_numpy())).fill_nan(None)
-        return out
+    def _unify(self, table: Table, columns: Sequence[Column], classes: Classes) -> tuple[pl.DataFrame, list[str]]:
+        """What the groups become, column by column, and what is to be noted about rare and extreme values."""
+        groups: dict[str, pl.Series] = {}
+        notes: list[str] = []
+        for column in columns:
+            if column.role == "quasi":
+                cells = table.frame[column.name]
+                out, found, _ = unify_rare(cells, table.kinds[column.name], column.unify or "", classes, self.rare)
+                notes += found
+                if out.dtype.is_float():
+                    out = pl.Series(column.name, self._rounded(out.to_numpy())).fill_nan(None)
+                groups[column.name] = out
+        return pl.DataFrame(groups), notes
 
     def _arrange(
         self, table: Table, columns: Sequence[Column], groups: pl.DataFrame, labels: Labels, seed: int

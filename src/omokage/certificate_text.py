@@ -81,9 +81,10 @@ def _around(certificate: Certificate) -> list[str]:
     around = certificate.around
     if around is None:
         return []
+    searched = f"{around.hidden_values} values" if around.hidden_values else "there are no values of six bytes or more"
     lines = [
-        f"- around the values: {around.hidden_values} values that fewer than k people have, of what is not released, were "
-        f"searched in {around.searched_bytes} bytes: none was found"
+        f"- around the values: {searched} that fewer than k people have and that are not released"
+        + (f"; none of them is in the {around.searched_bytes} bytes searched" if around.hidden_values else "")
     ]
     if around.orders:
         lines.append(f"- the input's order was compared with that of {', '.join(around.orders)}: it does not show")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -33,16 +33,20 @@ _PICTURE_WINDOW = 8  # bytes of a name that is searched in compressed pictures, 
 
 @dataclass(frozen=True)
 class Hidden:
-    """What must not be seen: the columns that are not released, as text and in the input's order, and whose row each is."""
+    """What must not be seen: columns as text and in the input's order, and whose row each is.
+
+    columns : those that are not released. unified : text that is released only as what its group became.
+    """
 
     columns: pl.DataFrame
+    unified: pl.DataFrame = field(default_factory=pl.DataFrame)
     persons: Labels | None = None
 
-    def rare(self, k: int) -> dict[str, pl.Series]:
+    def rare(self, columns: pl.DataFrame, k: int) -> dict[str, pl.Series]:
         """Each column with only those values left that fewer than k people have and that are long enough to be searched."""
-        people = pl.Series(np.arange(self.columns.height) if self.persons is None else self.persons)
+        people = pl.Series(np.arange(columns.height) if self.persons is None else self.persons)
         out = {}
-        for column in self.columns.iter_columns():
+        for column in columns.iter_columns():
             few = pl.DataFrame({"value": column, "who": people}).select(pl.col("who").n_unique().over("value") < k).to_series()
             long = column.str.len_bytes() >= WINDOW
             out[column.name] = pl.select(pl.when(few & long).then(column)).to_series()
@@ -59,16 +63,17 @@ def inspect_table(
     VerificationError
         If anything shows. The message names columns and counts, never a value.
     """
-    rare = hidden.rare(k)
+    rare = hidden.rare(hidden.columns, k)
     _require_not_repeated(written, rare, place)
-    strings = Strings(value.encode() for column in rare.values() for value in column.drop_nulls().unique())
+    unseen = [*rare.values(), *hidden.rare(hidden.unified, k).values()]
+    strings = Strings(value.encode() for column in unseen for value in column.drop_nulls().unique())
     cells = b"\0".join(text.encode() for column in written.iter_columns() for text in _texts(column).unique().drop_nulls())
     elsewhere = {string for _, string in strings.found_in(cells)}  # another row's cell, by coincidence
     _require_absent(strings, "the names of columns", "\0".join([*(c.name for c in columns), *notes]).encode())
-    unseen = Strings(strings.strings - elsewhere)
+    nowhere = Strings(strings.strings - elsewhere)
     parts = list(raw_parts(file))
     for name, content in parts:
-        _require_absent(unseen, "the bytes of the file" if name == "file" else f"the bytes of its {plain(name)}", content)
+        _require_absent(nowhere, "the bytes of the file" if name == "file" else f"the bytes of its {plain(name)}", content)
     orders = ["rows"] if _followed(place, "rows") else []
     if _buffers_followed(parts, written, columns, place):
         orders.append("buffers")
@@ -118,7 +123,7 @@ def _require_not_repeated(written: pl.DataFrame, rare: dict[str, pl.Series], pla
 def _require_absent(strings: Strings, where: str, content: bytes) -> None:
     if next(strings.found_in(content), None) is not None:
         raise VerificationError(
-            f"{where} hold a value, of fewer than k people, of a column that is not released: nothing was released"
+            f"{where} hold a value that fewer than k people have and that is not released: nothing was released"
         )
 
 

@@ -49,6 +49,7 @@ class Release:
     table: Table = field(repr=False)  # how to write it; its frame is the released one
     constraints: tuple[Constraint, ...] = field(default=(), repr=False)
     synthesis: Any = field(default=None, repr=False)  # the fitted synthesis map; never written
+    group_map: Any = field(default=None, repr=False)  # the fitted group map; never written
     hidden: Hidden = field(default=Hidden(pl.DataFrame()), repr=False)  # searched in what is written; never written
 
     @property

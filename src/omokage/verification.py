@@ -79,21 +79,18 @@ def verify(path: str | Path, *, key: str | Path | None = None, signer: str | Pat
     folder = Path(path)
     certificate, digest = Certificate.read(folder)
     persons = None if key is None else read_key(Path(key), digest).persons_by_row()
-    checks = [
-        _signature(folder, None if signer is None else Path(signer)),
-        _listed(folder, certificate),
-        *_bytes(folder, certificate),
-    ]
+    listed = _listed(folder, certificate)
+    checks = [_signature(folder, None if signer is None else Path(signer)), listed, _bytes(folder, certificate)]
     found: list[Found] = []
 
     def counted() -> list[Check]:
         found.append(_count(folder, certificate, persons))
         return _counts(found[0], certificate, persons is not None)
 
-    if certificate.files:
+    if listed.passed:
         checks += _guarded("data", counted)
     else:
-        checks.append(Check("data", "failed", "the certificate lists no file"))
+        checks.append(Check("data", "failed", "not counted: the files are not those listed"))
     checks.append(_readable(folder, certificate))
     return Verification(tuple(checks), found[0] if found else None, certificate)
 
@@ -138,10 +135,13 @@ def _listed(folder: Path, certificate: Certificate) -> Check:
     if others:
         shown = ", ".join(repr(plain(name, 60)) for name in others[:3])
         return Check("files", "failed", f"{len(others)} in the folder that the certificate does not list: {shown}")
+    there = [file for file in certificate.files if (folder / file.path).is_file()]  # no link or pipe, or it were a stranger
+    if len(there) < len(certificate.files) or not there:
+        return Check("files", "failed", f"{len(certificate.files) - len(there)} of {len(certificate.files)} listed are not there")
     return Check("files", "passed", f"{len(certificate.files)} listed, and nothing else in the folder")
 
 
-def _bytes(folder: Path, certificate: Certificate) -> list[Check]:
+def _bytes(folder: Path, certificate: Certificate) -> Check:
     """Every listed file's size and hash."""
     wrong = []
     for file in certificate.files:
@@ -153,8 +153,8 @@ def _bytes(folder: Path, certificate: Certificate) -> list[Check]:
         if not same:
             wrong.append(file.path)
     if wrong:
-        return [Check("bytes", "failed", f"{len(wrong)} files were changed or are missing: {plain(wrong[0])}")]
-    return [Check("bytes", "passed", "every file is the one certified")]
+        return Check("bytes", "failed", f"{len(wrong)} files were changed or are missing: {plain(wrong[0])}")
+    return Check("bytes", "passed", "every file is the one certified")
 
 
 def _count(folder: Path, certificate: Certificate, persons: np.ndarray | None) -> Found:

@@ -77,7 +77,7 @@ def compare(
     write_page(comparison_page(result, repeat=shlex.join(words)), html)
     for outcome in result.frontier():
         score = f"{result.score} {outcome.scores[result.score]:.3f}"
-        out.print(f"{outcome.rate:8.4f} linked  {score}  {outcome.setting.name}")
+        out.print(f"{outcome.rate:8.4f} linked  {score}  {outcome.setting.name}  (by {outcome.attack})")
     for name, reason in result.failed:
         out.print(f"left out  {name}: {reason}")
     out.print(f"look at   {html}")

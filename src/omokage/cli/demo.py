@@ -144,13 +144,14 @@ def _report(table: Table, release: Release, path: Path, say: Callable[[str], Non
     """Attack the release and learn from it; None where no report can be drawn."""
     from ..evaluate import link
     from ..evaluate.evaluation import evaluate
-    from ..report import evaluation_page, write_page
+    from ..report import evaluation_page, require_report, write_page
 
-    result = evaluate(link(table, release), target="diagnosis", models=("logistic", "forest"), progress=say)
     try:
-        return write_page(evaluation_page(result, repeat="omokage demo"), path)
+        require_report()
     except MissingExtra:
         return None
+    result = evaluate(link(table, release), target="diagnosis", models=("logistic", "forest"), progress=say)
+    return write_page(evaluation_page(result, repeat="omokage demo"), path)
 
 
 def _patients() -> pl.DataFrame:

@@ -26,7 +26,7 @@ def evaluate(
     model: list[str] = typer.Option(None, "--model", help="boosting, logistic, forest, network; boosting by default."),
     splits: int = typer.Option(3, "--splits", help="Repeated splits for the utility's interval."),
     sample: int = typer.Option(None, "--sample", help="Attack only about so many rows."),
-    max_seconds: float = typer.Option(None, "--max-seconds", help="Stop improving an attack then; it is reported as not proved."),
+    max_seconds: float = typer.Option(None, "--max-seconds", help="For all assignments together; what is left out is named."),
     header: bool = typer.Option(None, "--header/--no-header", help=HEADER),
     columns: list[str] = typer.Option(None, "--names", help=NAMES),
     html: Path = typer.Option(None, "--html", help="Write a report, one self-contained page."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -225,10 +227,9 @@ def _widths(text: str) -> tuple[int, ...]:
 
 def _has_columns(names: list[str]) -> Callable[[bytes], bool]:
     """Whether a file is a CSV with exactly these columns: then it may be an earlier one of ours, and be replaced."""
-    import polars as pl
-
-    header = pl.DataFrame(schema=names).write_csv().encode()
-    return lambda content: content.startswith(header)
+    header = io.StringIO()
+    csv.writer(header, lineterminator="\n").writerow(names)
+    return lambda content: content.startswith(header.getvalue().encode())
 
 
 def _write_csv(frame: pl.DataFrame, path: Path, overwrite: bool) -> None:

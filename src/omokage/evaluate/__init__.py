@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from .attacks import Attacks, attack_all
 from .disclosure import Disclosure, Risk, disclosure
 from .drift import Drift, drift
 from .linked import Linked, link, link_files
 from .reidentification import Reidentification, reidentify
+from .rulers import RULERS
 from .utility import MODELS, Utility, utility
 
 __all__ = [
     "MODELS",
+    "RULERS",
+    "Attacks",
     "Disclosure",
     "Drift",
     "Linked",
     "Reidentification",
     "Risk",
     "Utility",
+    "attack_all",
     "disclosure",
     "drift",
     "link",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
@@ -23,18 +22,20 @@ from sklearn.model_selection import train_test_split
 
 from ..anonymizer import Anonymizer
 from ..base.files import write_whole
+from ..base.scratch import scratch
 from ..errors import InputError, OmokageError, OutputError
 from ..grouping import parse_grouper
 from ..maps import parse_map
 from ..noise import parse_noise
+from .attacks import Attacks, attack_all
 from .disclosure import membership_risk
 from .drift import drift
-from .linked import link
-from .reidentification import reidentify
+from .linked import Linked, link
+from .rulers import RULERS, raw
 from .transport import distinct_rows
 from .utility import fit_model, scores, task_of
 
-MOST_SECONDS = 900.0  # of one attack; past it the outcome is marked as not proved
+MOST_SECONDS = 900.0  # of a setting's assignments; past it an outcome is marked as not proved, or attacks are left out
 
 
 @dataclass(frozen=True, order=True)
@@ -65,15 +66,21 @@ class Setting:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one setting."""
+    """What became of one setting.
+
+    rate, interval, exact : of ``attack``, the strongest. attacks : the rate of every attack, strongest first. missing : attacks
+    that were not tried, and why.
+    """
 
     setting: Setting
+    attack: str
     rate: float
     interval: tuple[float, float]
     bound: float | None
     exact: bool
     attacked: int
-    nearest: float
+    attacks: dict[str, float]
+    missing: dict[str, str]
     membership: float
     loss: float
     scores: dict[str, float]
@@ -135,6 +142,7 @@ def compare(
 ) -> Comparison:
     """Run the settings that ``keep`` does not hold yet, and return them all.
 
+    Every setting is attacked as by :func:`~omokage.evaluate.evaluation.evaluate`, and ranked by the strongest attack.
     ``memory`` is shared by the processes; ``sample`` limits the rows of a noisy release that are attacked (k-anonymous ones are
     attacked whole).
     """
@@ -142,9 +150,10 @@ def compare(
     done = _load(keep, mark)
     left = [s for s in settings if s.name not in done]
     workers = max(1, min(jobs or os.cpu_count() or 1, int(memory // _need(x)), len(left) or 1))
-    with tempfile.TemporaryDirectory(prefix="omokage-") as folder:
-        np.save(Path(folder) / "x.npy", x)
-        np.save(Path(folder) / "y.npy", y)
+    with scratch() as place:
+        folder = str(place)
+        np.save(place / "x.npy", x)
+        np.save(place / "y.npy", y)
         if "original" not in done:
             done["original"] = _original(folder, model, random_state)
             _append(keep, mark, "original", done["original"])
@@ -173,9 +182,9 @@ def _need(x: NDArray[Any]) -> int:
 
 
 def _mark(x: NDArray[Any], y: NDArray[Any], *rest: Any) -> str:
-    """Ties kept outcomes to their data and conditions."""
+    """Ties kept outcomes to their data, conditions and attackers."""
     digest = hashlib.sha256(np.ascontiguousarray(x).tobytes())
-    digest.update("\0".join(map(str, y.tolist())).encode() + repr((x.shape, *rest)).encode())
+    digest.update("\0".join(map(str, y.tolist())).encode() + repr((x.shape, *RULERS, *rest)).encode())
     return digest.hexdigest()[:32]
 
 
@@ -224,20 +233,21 @@ def _run(folder: str, setting: Setting, model: str, sample: int | None, memory: 
     with threadpool_limits(max(1, (os.cpu_count() or 1) // workers)):
         release = setting.anonymizer(seed).release(x[train])
         both = link(x[train], release)
-        limit = sample if setting.k is None else None
-        attack = reidentify(None, both, sample=limit, memory=memory, max_seconds=MOST_SECONDS)
-        near = reidentify(None, both, attack="nearest", sample=limit)
+        tried = attack_all(both, sample=sample if setting.k is None else None, memory=memory, max_seconds=MOST_SECONDS)
+        best = tried.strongest
         fitted = fit_model(model, task, seed, both.aligned, y[train])
         through = release.through_map
         outcome = Outcome(
             setting,
-            attack.rate,
-            attack.interval,
-            attack.bound,
-            attack.exact,
-            attack.rows,
-            near.rate,
-            membership_risk(both.x, x[test], distinct_rows(both.y)[0]).rate,
+            best.name,
+            best.rate,
+            best.interval,
+            best.bound,
+            best.exact,
+            best.rows,
+            {name: result.rate for name, result in tried.results.items()},
+            tried.missing,
+            _membership(both, tried, x[test]),
             drift(None, both).loss,
             scores(y[test], fitted.predict(x[test]), task),
             None if through is None else scores(y[test], fitted.predict(through(x[test])), task),
@@ -246,3 +256,13 @@ def _run(folder: str, setting: Setting, model: str, sample: int | None, memory: 
     kept = asdict(outcome)
     del kept["setting"]
     return kept
+
+
+def _membership(both: Linked, tried: Attacks, outsiders: NDArray[Any]) -> float:
+    """Told by distance who was in the data, measured as the strongest attack measures."""
+    ruler = tried.rulers[tried.strongest.name]
+    outside = None if ruler.outsiders is None else ruler.outsiders(outsiders)
+    if outside is None:
+        ruler, outside = raw(both, 0), outsiders
+    centres = ruler.released(np.unique(distinct_rows(both.y)[1], return_index=True)[1])
+    return membership_risk(ruler.originals(np.arange(len(both.x))), outside, centres).rate

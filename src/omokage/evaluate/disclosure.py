@@ -20,6 +20,7 @@ from ..grouping.matrix import Labels
 from ..release import Release
 from .linked import Linked, link
 from .reidentification import nearest_rows, wilson
+from .rulers import Ruler, raw
 from .transport import distinct_rows
 
 
@@ -68,7 +69,9 @@ class Disclosure:
     membership: Risk | None
 
 
-def disclosure(original: Any, release: Release | Linked, *, outsiders: NDArray[Any] | None = None) -> Disclosure:
+def disclosure(
+    original: Any, release: Release | Linked, *, outsiders: NDArray[Any] | None = None, ruler: Ruler | None = None
+) -> Disclosure:
     """Measure what a release gives away.
 
     Parameters
@@ -76,15 +79,21 @@ def disclosure(original: Any, release: Release | Linked, *, outsiders: NDArray[A
     original : the data the release was made from; ignored for a :class:`Linked`
     outsiders : (m, d) array
         People who were not in the data, in the originals' space, for membership inference.
+    ruler : Ruler
+        What the nearest class is nearest in; the columns as they are by default.
     """
     both = link(original, release)
-    centres, which, capacity = distinct_rows(both.y)
-    nearest = nearest_rows(both.x, centres)
+    measure = ruler or raw(both, 0)
+    _, which, capacity = distinct_rows(both.y)
+    centres = measure.released(np.unique(which, return_index=True)[1])
+    inside = measure.originals(np.arange(len(both.x)))
+    nearest = nearest_rows(inside, centres)
     sizes = dict(zip(*(a.tolist() for a in np.unique(capacity, return_counts=True)), strict=True))
     columns = both.certificate.columns
     asis = [c for c in columns if c.role in ("sensitive", "keep")]
     sensitive = [_sensitive(both, which, nearest, column) for column in columns if column.role == "sensitive"]
-    membership = None if outsiders is None else membership_risk(both.x, outsiders, centres)
+    outside = None if outsiders is None or measure.outsiders is None else measure.outsiders(outsiders)
+    membership = None if outside is None else membership_risk(inside, outside, centres)
     return Disclosure(sizes, tuple(sensitive), _singling_out(both, which, nearest, asis), membership)
 
 

@@ -11,26 +11,24 @@ import polars as pl
 
 from ..certificate import Certificate
 from ..errors import InputError
+from .attacks import attack_all
 from .disclosure import Disclosure, disclosure
 from .drift import Drift, drift
 from .linked import Linked
-from .reidentification import Attack, Reidentification, reidentify
+from .reidentification import Reidentification
 from .utility import Utility, utility
-
-ATTACKS: tuple[tuple[str, Attack, bool], ...] = (
-    ("optimal assignment", "assignment", False),
-    ("optimal assignment, standard units", "assignment", True),
-    ("nearest record", "nearest", False),
-    ("nearest record, standard units", "nearest", True),
-)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What was promised, what was measured."""
+    """What was promised, what was measured.
+
+    attacks : by name, the strongest first. missing : attacks that could not be tried, and why.
+    """
 
     certificate: Certificate
     attacks: dict[str, Reidentification]
+    missing: dict[str, str]
     drift: Drift
     disclosure: Disclosure
     target: str | None
@@ -64,28 +62,17 @@ def evaluate(
         Originals and release, from :func:`~omokage.evaluate.link` or :func:`~omokage.evaluate.link_files`.
     target : str
         A column released as it is that an analyst would want to predict.
-    sample, max_seconds : limits of the assignment attack; see :func:`~omokage.evaluate.reidentify`
+    sample, max_seconds : limits of the attacks; see :func:`~omokage.evaluate.attack_all`
     """
     y = None if target is None else target_values(both, target)
-    attacks = {}
-    for name, attack, standardize in ATTACKS:
-        progress(f"attacking: {name}")
-        attacks[name] = reidentify(
-            None,
-            both,
-            attack=attack,
-            standardize=standardize,
-            sample=sample,
-            max_seconds=max_seconds,
-            random_state=random_state,
-        )
+    tried = attack_all(both, sample=sample, max_seconds=max_seconds, random_state=random_state, progress=progress)
     progress("measuring drift and disclosure")
-    drifted, disclosed = drift(None, both), disclosure(None, both)
+    drifted, disclosed = drift(None, both), disclosure(None, both, ruler=tried.nearest_ruler)
     utilities = []
     for model in models if y is not None else ():
         progress(f"learning from the release: {model}")
         utilities.append(utility(None, y, both, model=model, splits=splits, random_state=random_state))
-    return Evaluation(both.certificate, attacks, drifted, disclosed, target, tuple(utilities))
+    return Evaluation(both.certificate, tried.results, tried.missing, drifted, disclosed, target, tuple(utilities))
 
 
 def target_values(both: Linked, target: str) -> Any:

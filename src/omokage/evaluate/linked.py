@@ -8,7 +8,7 @@ is compatible with: the best a least-squares attacker can do with it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,33 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..certificate import Certificate, Column
+from ..certificate import Certificate, Column, Noisy, TableMethod
 from ..errors import InputError, VerificationError
+from ..grouping import GROUPERS
 from ..grouping.matrix import Labels
 from ..key import read_key
+from ..maps.parts import AnyPart
 from ..release import Release
-from ..tables.encode import encode, plain_numbers
-from ..tables.read import read_table
+from ..tables.encode import Scale, encode, plain_numbers
+from ..tables.read import read_table, with_kinds
 from ..tables.table import Table, as_table, is_frame, typed
 from ..tables.write import read_written
 from ..verification import verify
+
+
+@dataclass(frozen=True)
+class Published:
+    """How a release was made, as far as its certificate tells everybody.
+
+    group_map, synthesis_map : the maps' parts, none for the identity. scale, ordinal : how columns were encoded to be grouped
+    without a map. noise : its distribution, where noise took the place of groups.
+    """
+
+    group_map: tuple[AnyPart, ...]
+    synthesis_map: tuple[AnyPart, ...]
+    scale: Scale
+    ordinal: bool
+    noise: str | None
 
 
 @dataclass(frozen=True)
@@ -38,6 +55,23 @@ class Linked:
     certificate: Certificate
     table: Table | None = None  # the originals
     frame: pl.DataFrame | None = None  # the release
+    group_map: Any = None  # fitted, where the release was made in this process
+    synthesis_map: Any = None
+
+    @property
+    def published(self) -> Published:
+        """What the certificate says of the method."""
+        method, promise = self.certificate.method, self.certificate.promise
+        if not isinstance(method, TableMethod):
+            raise InputError("the release is one of faces: omokage faces evaluate judges those")
+        grouper = None if method.grouping is None else GROUPERS.get(method.grouping.name)
+        return Published(
+            method.group_map,
+            method.synthesis_map,
+            method.scale,
+            getattr(grouper, "axis_parallel", False),
+            promise.distribution if isinstance(promise, Noisy) else None,
+        )
 
     @property
     def k(self) -> int | None:
@@ -65,9 +99,10 @@ def link(original: Any, release: Release | Linked) -> Linked:
             raise InputError(
                 f"the originals have shape {x.shape}, the release {np.shape(release.data)}: they do not belong together"
             )
-        return Linked(x, np.asarray(release.data), release.key.rows, release.certificate)
-    table = as_table(original)
-    return _linked(table, release.table.frame, release.key.rows, release.certificate)
+        both = Linked(x, np.asarray(release.data), release.key.rows, release.certificate)
+    else:
+        both = _linked(as_table(original), release.table.frame, release.key.rows, release.certificate)
+    return replace(both, group_map=release.group_map, synthesis_map=release.synthesis)
 
 
 def link_files(
@@ -99,40 +134,62 @@ def link_files(
 
 def _linked(table: Table, frame: pl.DataFrame, rows: Labels, certificate: Certificate) -> Linked:
     quasi = [column for column in certificate.columns if column.role == "quasi"]
-    x, y = side_by_side(table, frame, quasi)
+    as_read: dict[str, Any] = {column.name: column.kind for column in quasi}
+    table = with_kinds(table, as_read)  # the kinds it was anonymized by
+    x, y = side_by_side(table, frame, quasi, "none" if is_plain(quasi) else "range")
     return Linked(x, y, rows, certificate, table, frame)
 
 
-def side_by_side(table: Table, frame: pl.DataFrame, columns: Sequence[Column]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Original and released quasi-identifiers as matrices of the same columns."""
-    plain = all(column.kind in ("number", "boolean") for column in columns)
+def is_plain(columns: Sequence[Column]) -> bool:
+    """Whether every column is a number, so that values can be compared as they are."""
+    return all(column.kind in ("number", "boolean") for column in columns)
+
+
+def side_by_side(
+    table: Table, frame: pl.DataFrame, columns: Sequence[Column], scale: Scale, *, ordinal: bool = False, gaps: bool = False
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Original and released quasi-identifiers as matrices of the same columns, encoded as the anonymizer encodes them.
+
+    With ``gaps``, a column that has gaps has one more that marks them.
+    """
     before, after = [], []
     for column in columns:
         original, released = table.frame[column.name], frame[column.name]
         if column.unify in ("mean", "median", "noise") and column.kind in ("number", "boolean", "date"):
-            a, b = _numbers(original, released, column.kind, plain)
+            block = encode(table, [column.name], scale, ordinal)  # (n, 1), or (n, 2) with gaps
+            width = block.shape[1] if gaps else 1
+            a, b = block[:, :width], _placed(plain_numbers(original), block[:, 0], _numbers(released, column))[:, :width]
         else:
-            a, b = _compatible_means(table, original, released, column)
+            a, b = _compatible_means(encode(table, [column.name], scale, ordinal), original, released, column)
         before.append(a)
         after.append(b)
     return np.column_stack(before), np.column_stack(after)
 
 
-def _numbers(original: pl.Series, released: pl.Series, kind: str, plain: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-    a = plain_numbers(original)
+def _numbers(released: pl.Series, column: Column) -> NDArray[Any]:
+    """Released numbers or dates, which a CSV gives as text."""
     if released.dtype == pl.String:
-        released = typed(released) if kind == "date" else released.cast(pl.Float64, strict=False)
-    b = plain_numbers(released)
-    middle = np.nanmean(a) if not np.isnan(a).all() else 0.0
-    unit = 1.0 if plain else max(float(np.nanmax(a) - np.nanmin(a)) if not np.isnan(a).all() else 1.0, 1e-300)
-    shift = 0.0 if plain else middle
-    return (np.where(np.isnan(a), middle, a) - shift) / unit, (np.where(np.isnan(b), middle, b) - shift) / unit
+        released = typed(released) if column.kind == "date" else released.cast(pl.Float64, strict=False)
+    return plain_numbers(released)
+
+
+def _placed(known: NDArray[Any], encoded: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
+    """Released numbers on the line that takes the original ones to their code; a missing one at the mean, and marked."""
+    there = np.flatnonzero(~np.isnan(known))
+    middle = float(known[there].mean()) if len(there) else 0.0
+    missing = np.isnan(values)
+    filled = np.where(missing, middle, values)
+    slope, start, at = 1.0, 0.0, 0.0
+    if len(there):
+        low, high = there[known[there].argmin()], there[known[there].argmax()]
+        start, at = float(encoded[low]), float(known[low])
+        slope = (encoded[high] - start) / (known[high] - at) if known[high] > at else 1.0
+    return np.column_stack([start + slope * (filled - at), missing])
 
 
 def _compatible_means(
-    table: Table, original: pl.Series, released: pl.Series, column: Column
+    block: NDArray[Any], original: pl.Series, released: pl.Series, column: Column
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    block = encode(table, [column.name], "range", ordinal=False)  # (n, m)
     text = original.cast(pl.String)
     values = text.unique().sort().to_list()
     rank = {value: i for i, value in enumerate(values)}
@@ -155,17 +212,23 @@ def compatible(cell: str | None, value: str | None, how: str) -> bool:
     --------
     >>> compatible("012*", "0123", "prefix"), compatible("[22, 26]", "24", "range"), compatible("{a, b}", "c", "set")
     (True, True, False)
+    >>> compatible("[22, *]", "99", "range"), compatible("{*, a}", "c", "set")
+    (True, True)
     """
     if cell is None or cell == "*" or value is None:
         return cell == "*" or value is None
     if cell == value:
         return True
-    if how == "prefix" and cell.endswith("*"):
+    if how in ("prefix", "set", "mode") and cell.endswith("*"):
         return value.startswith(cell.rstrip("*"))
     if how == "range" and cell.startswith("["):
         low, _, high = cell[1:-1].partition(", ")
-        try:
-            return float(low) <= float(value) <= float(high)
-        except ValueError:
-            return low <= value <= high
-    return how == "set" and cell.startswith("{") and value in cell[1:-1].split(", ")
+        return (low == "*" or _before(low, value)) and (high == "*" or _before(value, high))
+    return how == "set" and cell.startswith("{") and any(compatible(part, value, how) for part in cell[1:-1].split(", "))
+
+
+def _before(a: str, b: str) -> bool:
+    try:
+        return float(a) <= float(b)
+    except ValueError:
+        return a <= b

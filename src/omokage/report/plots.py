@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..errors import MissingExtra
 from ..evaluate.comparison import Comparison
 from ..evaluate.drift import Drift
 from ..evaluate.faces_figures import FaceEvaluation
-from ..evaluate.recognition import Recognition
+from ..evaluate.recognition import Linkage
 from ..evaluate.reidentification import Reidentification
 
 INK, SOFT, SAFE, WARN = "#1c2733", "#9aa7b4", "#2a7f8e", "#c4552d"
@@ -79,12 +80,13 @@ def class_sizes(found: Found, k: int | None, unit: str) -> str:
 
 def attacks(results: list[tuple[str, Reidentification]]) -> str:
     """Rates with their intervals, beside chance and 1/k."""
-    figure = _figure(6.2, 1.1 + 0.45 * len(results))
+    figure = _figure(6.2, 1.1 + 0.5 * len(results))
     ax = figure.subplots()
     for line, (_, result) in enumerate(results):
         ax.barh(line, result.rate, color=SAFE, height=0.55)
         ax.plot(result.interval, [line, line], color=INK, linewidth=1.5)
-    ax.set_yticks(range(len(results)), [f"{name}\n{result.rate:.2%}" for name, result in results], fontsize=9)
+    shown = [fill(f"{name}: {result.rate:.2%}", 36, break_long_words=False) for name, result in results]
+    ax.set_yticks(range(len(results)), shown, fontsize=8)
     ax.invert_yaxis()
     first = results[0][1]
     if first.bound is not None:
@@ -152,17 +154,17 @@ def frontier(comparison: Comparison) -> str:
     ticks = [t for t in (1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if ax.get_xlim()[0] <= t <= ax.get_xlim()[1]]
     ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
     ax.set_xticks([], minor=True)
-    ax.set_xlabel("re-identification rate (optimal assignment; further left is safer)", fontsize=9)
+    ax.set_xlabel("share linked by the strongest attack (further left is safer)", fontsize=9)
     ax.set_ylabel(f"{'macro F' if score == 'f' else 'R²'} on originals held out (higher is more useful)", fontsize=9)
     ax.legend(fontsize=8, frameon=False, loc="lower right")
     _plain(ax)
     return _svg(figure, "risk and utility")
 
 
-def recognition(rows: list[tuple[str, Recognition, Recognition | None]], k: int) -> str:
-    """Who is named right by each recognizer: in the release, and by the synthesis map alone; beside 1/k and chance."""
+def recognition(rows: list[tuple[str, Linkage, Linkage | None]], k: int) -> str:
+    """Who is named right by each attacker: in the release, and by the synthesis map alone; beside 1/k and chance."""
     bars = [(name, who, SAFE) for name, who, _ in rows]
-    bars += [(f"{name}, not averaged", who, SOFT) for name, _, who in rows if who is not None]
+    bars += [(f"{name}, not averaged", who, SOFT) for name, _, who in rows[:1] if who is not None]
     figure = _figure(6.2, 1.1 + 0.45 * len(bars))
     ax = figure.subplots()
     for line, (_, who, colour) in enumerate(bars):

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ..base.files import require_file, write_new
-from ..errors import OutputError
+from ..errors import MissingExtra, OutputError
 
 GENERATOR = '<meta name="generator" content="omokage'  # in the head of every page
 FORMAT = "omokage-evaluation/1"
 
 
+def require_report() -> None:
+    """Refuse early where pages cannot be made, before the work that would go into one."""
+    if not all(find_spec(name) for name in ("jinja2", "markupsafe", "matplotlib")):
+        raise MissingExtra("a report", "report")
+
+
 def require_report_places(html: Path | None, results: Path | None = None, release: Path | None = None) -> None:
-    """Refuse places for a page or for figures that must not be written to, before any work is done."""
+    """Refuse, before any work is done, a page that cannot be made and places that must not be written to."""
+    if html is not None:
+        require_report()
     for path, ours in ((html, _is_page), (results, _is_results)):
         if path is None:
             continue
