@@ -146,6 +146,11 @@ def test_a_nan_record_leaves_the_others_alone():
         np.testing.assert_array_equal(whole, network.gradient(X, y, np.arange(1, 3), order, 0.5))
 
 
+def test_an_empty_sample_adds_up_to_zero():
+    network, X, y = problem((5, 4, 3), 3)
+    assert not network.gradient(X, y, np.arange(0), 2, 1.0).any()
+
+
 def test_training_is_equations_5_and_6():
     network, X, y = problem((5, 4, 3), 90)
     rng = np.random.default_rng(3)

@@ -145,6 +145,7 @@ def audit(
     if not held:
         out.print("the claim is REFUTED: do not give this model away")
         raise typer.Exit(1)
+    out.print("no claim is refuted")
 
 
 def _show_audit(result: Audit, privacy: Privacy) -> bool:
