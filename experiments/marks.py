@@ -2,7 +2,7 @@
 
     python experiments/marks.py [--quick] [--faces 512] [--results FOLDER] [--work FOLDER]
 
-Groups of k CelebA faces by RECOGNITION, as ``omokage faces`` makes them. One member of every group is marked, in each part that it
+Groups of k CelebA faces by RECOGNITION, as ``omokage faces`` makes them. One member of every group is marked, in each part it
 shows (hair, forehead, beard, cheek, glasses, neck, clothes): a dark or light dot, stripes of both, or the whole part. The face
 is made with and without the mark; the largest change of a pixel, less one step of rounding, is compared with the contrast of
 the mark. ``face`` is what a folder release writes; ``skin`` is what ``omokage photo --way join`` lays into a photo. No mark may

@@ -194,10 +194,25 @@ def test_an_output_is_never_an_input(tmp_path):
     require_apart(tmp_path / "out", table, tmp_path / "nothing")
 
 
-def test_no_place(tmp_path):
+def test_no_place(tmp_path, monkeypatch):
     for place in ("/proc/omokage-file", "/"):
         with pytest.raises(OutputError, match="cannot be written"):
             write_whole(place, b"")
+    monkeypatch.setattr(os.path, "ismount", lambda place: place == tmp_path / "volume")
+    with pytest.raises(OutputError, match="mounted there: choose a file or folder in it"):
+        publish(tmp_path / "volume")
+    publish(tmp_path / "volume" / "out")
+
+
+def test_folders_that_were_made_for_nothing_are_removed(tmp_path):
+    def fail(stage: Path) -> None:
+        raise OutputError("no")
+
+    (tmp_path / "mine").mkdir()
+    for out in (tmp_path / "a" / "b" / "out", tmp_path / "mine" / "out"):
+        with pytest.raises(OutputError):
+            publish_folder(out, fail, overwrite=False, ours=our_folder)
+    assert names(tmp_path) == ["mine"]
 
 
 # ---------------------------------------------------------------------- folders
@@ -472,7 +487,7 @@ def test_a_lock_that_was_removed_meanwhile_is_not_taken_for_the_lock(tmp_path, m
     assert names(tmp_path) == ["out"]
 
 
-@pytest.mark.parametrize("what", ["open", "link", "foreign", "foreign beside a lock", "file"])
+@pytest.mark.parametrize("what", ["link", "foreign", "foreign beside a lock", "file"])
 def test_a_stage_that_is_not_ours_is_refused(tmp_path, what):
     stage = tmp_path / ".out.omokage-stage"
     if what == "link":
@@ -482,8 +497,6 @@ def test_a_stage_that_is_not_ours_is_refused(tmp_path, what):
         stage.write_text("")
     else:
         stage.mkdir(mode=0o700)
-    if what == "open":
-        stage.chmod(0o777)
     if what.startswith("foreign"):
         (stage / "thesis.txt").write_text("ten years of work")
     if what == "foreign beside a lock":
@@ -496,8 +509,32 @@ def test_a_stage_that_is_not_ours_is_refused(tmp_path, what):
 def test_a_stage_of_another_user_is_refused(tmp_path, monkeypatch):
     (tmp_path / ".out.omokage-stage").mkdir(mode=0o700)
     monkeypatch.setattr(claims.os, "geteuid", lambda: 4711)
-    with pytest.raises(OutputError, match="not a private folder of yours"):
+    with pytest.raises(OutputError, match="not a folder of yours"):
         publish(tmp_path / "out")
+
+
+def test_a_stage_that_is_open_to_others_is_closed_and_emptied(tmp_path):
+    stage, seen = tmp_path / ".out.omokage-stage", []
+    stage.mkdir()
+    stage.chmod(0o777)
+    (stage / "lock").touch()
+    (tmp_path / "elsewhere").mkdir()
+    (stage / "new").symlink_to("../elsewhere")  # by another user, who would like to read what we write
+
+    def fill(inner: Path) -> None:
+        seen.append((stat.S_IMODE(stage.stat().st_mode), inner.is_symlink()))
+        toy("x")(inner)
+
+    publish_folder(tmp_path / "out", fill, overwrite=False, ours=our_folder)
+    assert seen == [(0o700, False)]
+    assert names(tmp_path / "elsewhere") == []
+
+
+def test_a_file_system_without_owners_and_modes_can_be_written_to(tmp_path, monkeypatch):
+    """A USB stick, or a network volume that gives all files to nobody: a stage that we have just made is ours."""
+    monkeypatch.setattr(claims.os, "geteuid", lambda: 4711)
+    publish(tmp_path / "out")
+    assert names(tmp_path) == ["out"]
 
 
 def test_what_was_exchanged_out_by_a_killed_run_is_deleted_only_if_it_is_ours(tmp_path):

@@ -62,6 +62,11 @@ def test_no_two_names_are_escaped_alike(names):
     one.encode()
 
 
+def test_a_control_character_is_not_the_byte_of_that_number():
+    assert escaped("\x85.png") == "\\u0085.png"
+    assert escaped(os.fsdecode(b"\x85.png")) == "\\x85.png"
+
+
 @posix
 @pytest.mark.usefixtures("drawn_eyes")
 def test_a_latin_1_name_goes_all_the_way(hostile, tmp_path, run):

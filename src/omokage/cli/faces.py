@@ -166,12 +166,13 @@ def evaluate(
     results: Path = typer.Option(None, "--json", help="Write the figures as JSON."),
     generator: Path = typer.Option(None, "--generator", help="The one given to omokage faces, if any."),
     encoder: Path = typer.Option(None, "--encoder", help="The one given to omokage faces, if any."),
+    attributes: Path = typer.Option(None, "--attributes", help="The one given to omokage faces, if any."),
     show_originals: bool = typer.Option(
         False, "--show-originals", help="Show originals in the report: then it must not be handed out."
     ),
     workers: int = typer.Option(None, "--workers", help="Processes; all cores if not given."),
 ) -> None:
-    """Attack a release of faces with recognizers, and measure how good its pictures are."""
+    """Attack a release of faces with recognizers and with its own maps, and measure how good its pictures are."""
     import os
 
     from ..evaluate.faces import evaluate_faces
@@ -179,11 +180,11 @@ def evaluate(
     from ..report import face_evaluation_page, require_report_places, write_page, write_results
     from ..report.page import face_verdict
 
-    hold(context, html, results, inputs=(photos, release, key, labels, generator, encoder))
+    hold(context, html, results, inputs=(photos, release, key, labels, generator, encoder, attributes))
     require_report_places(html, results, release)
     with bars() as show:
         result = evaluate_faces(
-            photos, release, key, labels=labels, networks=Networks(generator, encoder), keep_originals=show_originals,
+            photos, release, key, labels=labels, networks=Networks(generator, encoder, attributes), keep_originals=show_originals,
             workers=workers or os.cpu_count() or 1, progress=show,
         )  # fmt: skip
     if html is not None:
