@@ -51,6 +51,7 @@ def _published_anonymizer(both: Linked, seed: int) -> Anonymizer:
         unifier=method.unifier if method.unifier in MATRIX_UNIFIERS else "mean",
         constraints=constraints_of(certificate.found.constraints),
         scale=method.scale,
+        rare=method.rare,
         digits=method.digits,
         random_state=int(np.random.default_rng([seed, 0x61747461]).integers(2**62)),
     )
