@@ -273,7 +273,7 @@ def run_audits(schema: Schema, rows: int, runs: int) -> dict[str, Any]:
         found = [{k: v for k, v in asdict(f).items() if k != "step"} for f in audited.findings]
         steps.append({"learner": name, "holds": audited.holds, "measured": audited.epsilon_measured,
                       "claimed": audited.epsilon_claimed, "findings": found})  # fmt: skip
-    return {"runs": runs, "confidence": 0.99, "steps": steps, "theorem_4": asdict(refute_theorem_4(runs=5000))}
+    return {"runs": runs, "confidence": audited.confidence, "steps": steps, "theorem_4": asdict(refute_theorem_4(runs=5000))}
 
 
 def promised(points: list[Point], schema: Schema, rows: int) -> list[Point]:
@@ -380,7 +380,7 @@ def report(made: dict[str, Any], points: list[Point], audits: dict[str, Any]) ->
         "## Audits",
         "",
         f"Every noisy step at ε = 1 on {made['rows']:,} rows, run {audits['runs']:,} times in each of two worlds: ε or μ of one "
-        f"row in one step, a lower bound at {audits['confidence']:.0%} confidence beside the claim (`--audits` makes these "
+        f"row in one step, a lower bound at {audits['confidence']:.1%} confidence beside the claim (`--audits` makes these "
         "and the whole-model columns alone).",
         "",
         "| learner | step | times | claimed | measured | the worst row found moves |",

@@ -120,7 +120,7 @@ def audit(
     ),
     runs: int = typer.Option(1000, "--runs", min=20, help="Runs in each of two worlds."),
     rows: int = typer.Option(None, "--rows", min=3, help="Rows of the worst-case tables, for model and bias.", show_default="21"),
-    confidence: float = typer.Option(0.99, "--confidence", help="Of the measured lower bounds."),
+    confidence: float = typer.Option(0.999, "--confidence", help="Of the measured lower bounds."),
 ) -> None:
     """Measure what an attacker learns about one row from a learner with a model's settings."""
     from ..learn import attack, load_model

@@ -111,7 +111,7 @@ def attack(
     --------
     >>> from omokage.learn import DPSGD
     >>> schema = Schema((Numeric("x", 0, 1),))
-    >>> result = attack(DPSGD(epsilon=1.0, schema=schema, epochs=1), runs=200)
+    >>> result = attack(DPSGD(epsilon=1.0, schema=schema, epochs=1), runs=200, noise_seed=0)
     >>> result.holds
     True
     """

@@ -55,7 +55,7 @@ def audit(
     *,
     runs: int = 1000,
     rows: int | None = None,
-    confidence: float = 0.99,
+    confidence: float = 0.999,
     noise_seed: int | None = None,
 ) -> Audit:
     """Measure the noise of every step that a learner takes.

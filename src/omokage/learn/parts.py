@@ -1,6 +1,6 @@
 """The noisy steps of a learner one kind at a time, as an audit sees them: what is claimed, and the code that is run.
 
-The attacker of a step is as strong as they come: he chooses the exact numbers of both worlds and sees what is
+The attacker of a step is as strong as can be: they choose the exact numbers of both worlds and see what is
 released. A *canary* moves them by so much that the claimed noise leaves a privacy loss of about 1, many rows'
 worth where ε is small and a fraction of a row where it is large. Noise that is additive on a grid makes that
 as good as one row: what is measured is the loss for each grid step, and a row's share of it is ``bound`` steps.
