@@ -135,6 +135,19 @@ def test_what_all_show_keeps_half_of_the_bound_without_texture():
     assert 0.2 < max(kept("cheek", 4, 3, texture=0.0).values()) <= 0.28
 
 
+def test_a_background_leaves_no_trace():
+    """Whatever a member stands before, whole walls of it: the face of the group is the same."""
+    person = people()[0]
+    away = cv2.dilate(person.parts.max(-1), np.ones((5, 5))) == 0
+    assert away.sum() > 1000
+    rest = np.sum([morph().encode(each) for each in people()[1:4]], axis=0)
+    faces = []
+    for each in marks(person, away).values():
+        mean = (morph().encode(each) + rest) / 4
+        faces.append(np.stack([morph().decode(mean), morph().decode_skin(mean, morph().reference_)]))
+    assert all(np.array_equal(face, faces[0]) for face in faces)
+
+
 # ---------------------------------------------------------------------- laid into a photo
 
 

@@ -193,6 +193,17 @@ def test_a_killed_run_leaves_nothing_that_others_can_read(photos, tmp_path):
     assert not work.exists()
 
 
+def test_a_folder_that_cannot_be_removed_is_named_with_the_release(photos, tmp_path, monkeypatch):
+    def refuse(path: Path) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(module.shutil, "rmtree", refuse)
+    with pytest.raises(OutputError, match=r"the release is written, but .* remove it yourself, it holds faces"):
+        run_to(tmp_path / "out", photos)
+    monkeypatch.undo()
+    assert verify(tmp_path / "out").passed
+
+
 def test_forget_removes_it(stopped, run):
     told = run("faces", "forget", stopped)
     assert told.code == 0, told.err

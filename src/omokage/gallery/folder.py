@@ -134,7 +134,10 @@ def anonymize_folder(
             return _fill(stage, photos, found, left, people, labels, pictures, settings, seed, person_from is not None)
 
         publish(output, fill, key=key, sign=sign, overwrite=overwrite)
-        remove(work)
+        try:
+            remove(work)
+        except OutputError as error:
+            raise OutputError(f"the release is written, but {error}") from None
     return FolderRelease(output, Certificate.read(output)[0], tuple(left))
 
 

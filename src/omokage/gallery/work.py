@@ -28,6 +28,7 @@ _FILES = (
     r"codes/[a-z]+-[0-9]+-[0-9]+(-[0-9a-f]{12})*/[0-9a-f]{32}-[0-9]+\.npy",
     r"pictures/[0-9a-f]{64}\.(png|jpg|webp)",
 )
+_TO_NFS = ".nfs"  # what an NFS client calls a file that was deleted while somebody has it open
 _FOLDERS = re.compile(r"records|codes|codes/[a-z]+-[0-9]+-[0-9]+(-[0-9a-f]{12})*|pictures")
 _OURS = re.compile("|".join(f"({each})" for each in _FILES))
 _STAGE = re.compile(r"(?P<above>(?:.*/)?)\.(?P<name>[^/]+)\.omokage-stage(?P<inside>/(?:lock|new|ready-[0-9]+))?")
@@ -144,6 +145,8 @@ def _is_stage(name: str, state: os.stat_result) -> bool:
 def _walk(folder: Path, above: str = "") -> Iterator[tuple[str, os.stat_result]]:
     """Everything below a folder, by its name there; links are not followed."""
     for entry in list(os.scandir(folder)):
+        if entry.name.startswith(_TO_NFS):
+            continue
         try:
             state = entry.stat(follow_symlinks=False)
         except FileNotFoundError:  # a stage whose file another process has just finished
