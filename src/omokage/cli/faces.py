@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +40,7 @@ def register(app: typer.Typer) -> None:
     )
     group.command("anonymize", help="Anonymize a folder of photos; the word itself may be left out.")(anonymize)
     group.command("evaluate")(evaluate)
+    group.command("forget")(forget)
     group.command("train-attributes")(train_attributes)
     group.command("train-encoder")(train_encoder)
     app.add_typer(group, name="faces")
@@ -94,7 +98,8 @@ def anonymize(
 ) -> None:
     """Anonymize a folder of photos: each released face is the same picture for at least k people.
 
-    A run that was stopped goes on where it was when the same command is given again.
+    An interrupted run resumes when you repeat the command; until then, what it found is kept in a private folder beside the
+    output, which omokage faces forget removes.
     """
     import os
 
@@ -108,7 +113,7 @@ def anonymize(
         k, group_map, synthesis_map, size, texture, grouping, format_, every_face, aligned, steps,
         Networks(generator, encoder, attributes),
     )  # fmt: skip
-    with bars() as show:
+    with _kept(output), bars() as show:
         done = anonymize_folder(
             photos, output, settings, person_from=person_from, persons=persons, key=key, sign=sign, overwrite=overwrite,
             seed=seed, workers=workers or os.cpu_count() or 1, progress=show,
@@ -125,6 +130,32 @@ def anonymize(
     out.print(f"look at   {output / READABLE}" + (f"; the secret key: {key}" if key else ""))
 
 
+@contextmanager
+def _kept(output: Path) -> Iterator[None]:
+    """After a stop or an error, say that faces are kept and how to remove them."""
+    from ..gallery.work import is_kept, work_of
+
+    try:
+        yield
+    except BaseException:
+        if is_kept(output):
+            err.print(
+                f"kept      {work_of(output)} holds what was found so far, faces among it: repeat the command to go on, or "
+                f"remove it with: omokage faces forget {shlex.quote(str(output))}"
+            )
+        raise
+
+
+def forget(
+    output: Path = typer.Argument(..., metavar="OUT", help="The output of the run that was interrupted."),
+) -> None:
+    """Remove what an interrupted run has kept for OUT: a private folder beside it that holds faces."""
+    from ..gallery.work import forget as remove
+
+    removed = remove(output)
+    out.print(f"removed   {removed}" if removed else f"nothing is kept for {output}")
+
+
 def evaluate(
     context: typer.Context,
     photos: Path = typer.Argument(..., metavar="PHOTOS", help="The folder that the release was made from."),
@@ -135,25 +166,25 @@ def evaluate(
     results: Path = typer.Option(None, "--json", help="Write the figures as JSON."),
     generator: Path = typer.Option(None, "--generator", help="The one given to omokage faces, if any."),
     encoder: Path = typer.Option(None, "--encoder", help="The one given to omokage faces, if any."),
+    attributes: Path = typer.Option(None, "--attributes", help="The one given to omokage faces, if any."),
     show_originals: bool = typer.Option(
         False, "--show-originals", help="Show originals in the report: then it must not be handed out."
     ),
     workers: int = typer.Option(None, "--workers", help="Processes; all cores if not given."),
 ) -> None:
-    """Attack a release of faces with recognizers, and measure how good its pictures are."""
+    """Attack a release of faces with recognizers and with its own maps, and measure how good its pictures are."""
     import os
-    import shlex
 
     from ..evaluate.faces import evaluate_faces
     from ..maps.faces import Networks
     from ..report import face_evaluation_page, require_report_places, write_page, write_results
     from ..report.page import face_verdict
 
-    hold(context, html, results, inputs=(photos, release, key, labels, generator, encoder))
+    hold(context, html, results, inputs=(photos, release, key, labels, generator, encoder, attributes))
     require_report_places(html, results, release)
     with bars() as show:
         result = evaluate_faces(
-            photos, release, key, labels=labels, networks=Networks(generator, encoder), keep_originals=show_originals,
+            photos, release, key, labels=labels, networks=Networks(generator, encoder, attributes), keep_originals=show_originals,
             workers=workers or os.cpu_count() or 1, progress=show,
         )  # fmt: skip
     if html is not None:
@@ -226,8 +257,7 @@ def _list_left_out(left: tuple[LeftOut, ...], output: Path) -> Path | None:
         return None
     listed = io.StringIO()
     csv.writer(listed, lineterminator="\n").writerows([("photo", "reason"), *((each.photo, each.reason) for each in left)])
-    content = listed.getvalue().encode(errors="surrogateescape")  # a name is written with the bytes it has on the disk
-    write_new(path, content, overwrite=True, ours=_is_left_out, private=True)
+    write_new(path, listed.getvalue().encode(), overwrite=True, ours=_is_left_out, private=True)
     for each in left[:10]:
         err.print(f"left out  {each.photo}: {each.reason}")
     return path

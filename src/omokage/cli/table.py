@@ -87,7 +87,12 @@ def table(
     t_closeness: float = typer.Option(
         None, "--t-closeness", help="Most a group's sensitive values may differ from the table's.", rich_help_panel=METHOD
     ),
-    seed: int = typer.Option(None, "--seed", help="Makes a release repeatable; noise is never seeded.", rich_help_panel=METHOD),
+    seed: int = typer.Option(
+        None,
+        "--seed",
+        help="Makes a release repeatable, also for whoever guesses it; noise is never seeded.",
+        rich_help_panel=METHOD,
+    ),
     digits: int = typer.Option(
         6, "--digits", help="Significant digits of released numbers; 0 keeps all.", rich_help_panel=OUTPUT
     ),

@@ -25,14 +25,16 @@ from ..gallery.survey import Found, Look, survey
 from ..gallery.written import FOLDER, classes_of_pictures
 from ..grouping.matrix import Labels
 from ..key import read_key
-from ..maps.faces import OURS, Networks
+from ..maps.faces import OURS, Networks, require_networks
 from ..verification import verify
 from .faces_figures import FaceEvaluation, Measured, Pair, calibrations, figures
 from .faces_labels import Agreement, LabelDistance, agreements, label_distances, read_labels
-from .faces_measure import LEAST, Way, attribute_labels, measure
+from .faces_measure import LEAST, attribute_labels, measure
+from .faces_way import Way
 
 Progress = Callable[[str, int, int], None]
 SAMPLE = 100  # faces sent through the map without averaging, at most
+JUDGES = ("arcface", "facenet", "dlib-resnet", "inception")  # the networks that judge
 SHOWN, _SIDE = 8, 160  # pictures to show, and their side
 
 __all__ = ["FaceEvaluation", "FaceLink", "evaluate_faces", "link_faces"]
@@ -98,7 +100,7 @@ def evaluate_faces(
     photos : the folder that the release was made from
     release, key : what ``omokage faces`` wrote
     labels : CSV with a column image and columns of −1 and 1: true labels for |AV − gAV| instead of predicted ones
-    networks : the generator and encoder that were given when the release was made, if any were
+    networks : the networks that were given when the release was made, if any were
     keep_originals : keep eight originals, to be shown beside what became of them; for the owner's eyes alone
     """
     link = link_faces(release, key)
@@ -110,6 +112,7 @@ def evaluate_faces(
         raise InputError(f"{missing} of the {of} photos that the key names are not in {photos}: give the folder they came from")
     given = None if labels is None else read_labels(labels, link.photos)
     sample, notes = _sample(link, way)
+    require_networks(way.group, way.synthesis, way.steps, networks, JUDGES)
     with scratch() as work:
         found = _seen_again([there[name] for name in dict.fromkeys(link.photos)], link, way, work, workers, progress)
         originals, released, unaveraged = measure(
@@ -138,12 +141,17 @@ def evaluate_faces(
 
 def _sample(link: FaceLink, way: Way) -> tuple[list[int], tuple[str, ...]]:
     """Which faces are sent through the map one by one; none, with a note, where the map is not there."""
+    notes = tuple(
+        f"The release was not attacked in the codes of its own {which} map: {reason}."
+        for which in ("group", "synthesis")
+        if (reason := way.missing(which)) is not None
+    )
     try:
         way.synthesis_map()
     except (MapError, ImportError) as error:
-        return [], (f"The un-averaged baseline is missing: {error}.",)
+        return [], (f"The un-averaged baseline is missing: {error}.", *notes)
     n = len(link.photos)
-    return sorted(np.random.default_rng(0).choice(n, min(n, SAMPLE), replace=False).tolist()), ()
+    return sorted(np.random.default_rng(0).choice(n, min(n, SAMPLE), replace=False).tolist()), notes
 
 
 def _seen_again(photos: list[Photo], link: FaceLink, way: Way, work: Path, workers: int, progress: Progress) -> list[Found]:

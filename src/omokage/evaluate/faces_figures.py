@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,11 @@ from ..grouping.matrix import Labels
 from .disclosure import Risk
 from .faces_labels import Agreement, LabelDistance
 from .fid import Fid, FidFloor, Kid, fid, fid_floor, kid
-from .recognition import Recognition, calibrate, recognize, within
+from .recognition import Linkage, Recognition, calibrate, link, recognize, within
 from .reidentification import wilson
 
-RECOGNIZERS = {"arcface": "ArcFace", "facenet": "FaceNet"}  # those that attack by the nearest face
+RECOGNIZERS = {"arcface": "ArcFace", "facenet": "FaceNet"}  # those that attack by cosine
+RULERS: tuple[Literal["distance", "direction"], ...] = ("distance", "direction")  # in the codes of maps
 DLIB_SAME = 0.6  # dlib's own rule: a distance of at most this is the same person
 
 
@@ -30,7 +31,7 @@ class Measured:
     """What the instruments say of pictures, a row for each.
 
     found : whether a face was found. inception : 2048 features. arcface, facenet, dlib : embeddings. attributes : probabilities
-    of labels, where that network is there.
+    of labels, where that network is there. group_code, synthesis_code : codes of the release's own maps, where they are there.
     """
 
     found: NDArray[np.bool_]
@@ -39,6 +40,8 @@ class Measured:
     facenet: NDArray[np.float32]
     dlib: NDArray[np.float32]
     attributes: NDArray[np.float32] | None = None
+    group_code: NDArray[np.float32] | None = None
+    synthesis_code: NDArray[np.float32] | None = None
 
     def embeddings(self, name: str) -> NDArray[np.float32]:
         """What one of ``RECOGNIZERS`` says."""
@@ -56,23 +59,29 @@ class Figures:
     """One set of pictures against the originals.
 
     fid, floor : the Fréchet distance, and what as many different originals, drawn at random, would have. kid : None below 4
-    pictures. attacks : by recognizer. same_by_dlib : share of pairs of a picture and its member within 0.6; baseline: strangers.
-    detected : share of the different pictures in which a face is found.
+    pictures. attacks : by recognizer. codes : by dlib's distance and in the release's own maps. same_by_dlib : share of pairs of
+    a picture and its member within 0.6; baseline: strangers. detected : share of the different pictures in which a face is found.
     """
 
     fid: Fid
     floor: FidFloor
     kid: Kid | None
     attacks: dict[str, Recognition]
+    codes: dict[str, Linkage]
     same_by_dlib: Risk
     detected: float
     detected_interval: tuple[float, float]
     pictures: int
 
     @property
-    def strongest(self) -> Recognition:
-        """The recognizer that names most."""
-        return max(self.attacks.values(), key=lambda attack: attack.rate)
+    def attackers(self) -> dict[str, Linkage]:
+        """Every attack by its name, the one that names most first."""
+        return dict(sorted({**self.attacks, **self.codes}.items(), key=lambda each: -each[1].rate))
+
+    @property
+    def strongest(self) -> Linkage:
+        """The attack that names most."""
+        return next(iter(self.attackers.values()))
 
 
 @dataclass(frozen=True)
@@ -117,6 +126,7 @@ class FaceEvaluation:
         out = {name: value for name, value in asdict(self).items() if name != "pairs"}
         for name, each in (("released", self.released), ("unaveraged", self.unaveraged)):
             if each is not None:
+                out[name]["strongest"] = next(iter(each.attackers))
                 out[name]["fid"] |= {"value": each.fid.value, "note": each.fid.note}
         return out
 
@@ -152,11 +162,25 @@ def figures(originals: Measured, pictures: Measured, groups: Labels, persons: La
             name: recognize(pictures.embeddings(name), groups, persons, originals.embeddings(name), everyone)
             for name in RECOGNIZERS
         },
+        _in_codes(originals, pictures, groups, persons, everyone),
         within(pictures.dlib, groups, persons, originals.dlib, everyone, distance=DLIB_SAME),
         hits / number,
         wilson(hits, number),
         number,
     )
+
+
+def _in_codes(originals: Measured, pictures: Measured, groups: Labels, persons: Labels, everyone: Labels) -> dict[str, Linkage]:
+    """Attacks by the distance of dlib's numbers, and by distance and direction of the codes of the release's own maps."""
+    found = {"dlib": link(pictures.dlib, groups, persons, originals.dlib, everyone)}
+    for name, after, before in (
+        ("group map", pictures.group_code, originals.group_code),
+        ("synthesis map", pictures.synthesis_code, originals.synthesis_code),
+    ):
+        if after is not None and before is not None:
+            for ruler in RULERS:
+                found[f"{name}, {ruler}"] = link(after, groups, persons, before, everyone, ruler=ruler)
+    return found
 
 
 def calibrations(originals: Measured, everyone: Labels) -> dict[str, Recognition]:

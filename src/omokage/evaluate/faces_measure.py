@@ -9,7 +9,6 @@ release is. FID and labels compare pictures of one size and before one ground.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,55 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import models
-from ..certificate import Certificate, FaceMethod
-from ..errors import InputError, MapError, OmokageError
-from ..faces.align import Points
+from ..errors import OmokageError
 from ..faces.image import Picture, decoded
 from ..faces.portrait import Portrait
 from ..gallery.survey import Found, spread
-from ..maps.faces import OURS, Networks, face_map
 from ..maps.mesh import mesh_points
 from ..maps.morph import ground
+from .faces_codes import Coder, coders
 from .faces_figures import Measured
+from .faces_way import Way
 
 LEAST = 256  # side of the crops in which recognizers see originals, at least
 _MEAN_OF = 512  # faces that a mean shape is taken from: some hundreds are as good as all
-
-
-@dataclass(frozen=True)
-class Way:
-    """How a release was made, as far as measuring has to know it, from its certificate."""
-
-    synthesis: str
-    size: int
-    texture: float
-    steps: int = 0
-    networks: Networks = OURS
-    same: bool = True  # whether these networks are those of the release
-    every_face: bool = False
-    aligned: bool = False
-
-    @classmethod
-    def of(cls, certificate: Certificate, networks: Networks = OURS) -> Way:
-        method = certificate.method
-        if not isinstance(method, FaceMethod):
-            raise InputError("the certificate is not one of faces: omokage evaluate judges tables")
-        same = all(method.networks.get(part) == networks.digests.get(part) for part in ("generator", "encoder"))
-        return cls(
-            method.synthesis_map, method.size, method.texture, method.steps, networks, same, method.every_face, method.aligned
-        )
-
-    @property
-    def calm(self) -> bool:
-        """Whether its pictures stand before the calm ground; a generator draws its own."""
-        return self.synthesis in ("morph", "direct")
-
-    def synthesis_map(self, shapes: Sequence[Points] = ()) -> Any:
-        """The synthesis map, fitted to these shapes if any; MapError if this installation has none of that name."""
-        if not self.same:
-            raise MapError("the release was made with other networks; give them by --generator and --encoder")
-        made = face_map(self.synthesis, self.size, self.texture, self.steps, self.networks)
-        return made.fit(shapes) if shapes else made
 
 
 @lru_cache(maxsize=1)
@@ -90,32 +52,37 @@ def attribute_labels() -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def _instruments() -> dict[str, Any]:
     from ..faces.find import Finder
+    from ..faces.parse import Parser
     from ..faces.recognize import RECOGNIZERS
     from ..models.inception import Inception
 
-    return {"finder": Finder(), "inception": Inception.load(models.get("inception"))} | {
+    return {"finder": Finder(), "parser": Parser(), "inception": Inception.load(models.get("inception"))} | {
         name: made() for name, made in RECOGNIZERS.items()
     }
 
 
-def _measured(face: Picture, points: Points, whole: Picture, found: bool) -> dict[str, Any]:
-    """Recognizers look at ``face`` by its points; Inception and the labels' network at ``whole``."""
+def _measured(face: Portrait, whole: Picture, found: bool, way: Way, means: Path) -> dict[str, Any]:
+    """Recognizers and the release's own maps look at the face by its points; Inception and the labels' network at ``whole``."""
     tools, network = _instruments(), attribute_network()
-    out = {name: tools[name].embed(face, points) for name in ("arcface", "facenet", "dlib")}
+    out = {name: tools[name].embed(face.crop, face.points) for name in ("arcface", "facenet", "dlib")}
     out |= {"found": np.array(found), "inception": tools["inception"].features(np.ascontiguousarray(whole)[None])[0]}
+    small = resized(face, way.size)
+    out |= {name: code(small, out["arcface"]) for name, code in _coders(way, means).items()}
     return out if network is None else out | {"attributes": network.many(whole[None])[0]}
 
 
-def _measure_picture(picture: Picture, mean: Points) -> dict[str, Any]:
-    """A released picture, or one as it would be released; ``mean`` points in units of its side."""
+def _measure_picture(picture: Picture, way: Way, means: Path) -> dict[str, Any]:
+    """A released picture, or one as it would be released."""
     faces = _instruments()["finder"].find(picture)
-    return _measured(picture, faces[0].points if faces else mean * len(picture), picture, bool(faces))
+    points = faces[0].points if faces else _means(means)["points"] * len(picture)
+    portrait = Portrait(picture, points, _instruments()["parser"].parse(picture))
+    return _measured(portrait, picture, bool(faces), way, means)
 
 
-def _measure_original(portrait: Portrait, way: Way) -> dict[str, Any]:
+def _measure_original(portrait: Portrait, way: Way, means: Path) -> dict[str, Any]:
     small = resized(portrait, way.size)
     whole = np.round(small.on(ground(small.size))).astype(np.uint8) if way.calm else small.crop
-    return _measured(portrait.crop, portrait.points, whole, True)
+    return _measured(portrait, whole, True, way, means)
 
 
 def resized(portrait: Portrait, size: int) -> Portrait:
@@ -138,15 +105,20 @@ def _synthesis(way: Way, path: Path) -> Any:
     return way.synthesis_map([_means(path)["shape"]])
 
 
+@lru_cache(maxsize=1)
+def _coders(way: Way, path: Path) -> dict[str, Coder]:
+    return coders(way, _means(path)["shape"])
+
+
 def _measure_one(kind: str, index: int, what: Found | Path, way: Way, means: Path) -> tuple[str, int, dict[str, Any]]:
     """One picture of any kind; small, as it goes from process to process."""
     if isinstance(what, Path):
-        return kind, index, _measure_picture(decoded(what.read_bytes()).copy(), _means(means)["points"])
+        return kind, index, _measure_picture(decoded(what.read_bytes()).copy(), way, means)
     portrait = what.portrait()
     if kind == "original":
-        return kind, index, _measure_original(portrait, way)
+        return kind, index, _measure_original(portrait, way, means)
     synthesis = _synthesis(way, means)
-    return kind, index, _measure_picture(synthesis.decode(synthesis.encode(resized(portrait, way.size))), _means(means)["points"])
+    return kind, index, _measure_picture(synthesis.decode(synthesis.encode(resized(portrait, way.size))), way, means)
 
 
 def keep_means(found: Sequence[Found], way: Way, target: Path) -> Path:

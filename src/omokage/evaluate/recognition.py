@@ -1,4 +1,4 @@
-"""Recognition: the attacker holds photos of everyone, a face recognition network, and the released pictures.
+"""Recognition: the attacker holds photos of everyone, the released pictures, and a face recognition network or any other map.
 
 A released picture stands for all members of its group alike, so naming one person is right for that person's records only: in
 expectation over the records, whoever is named, at most the share ``bound``, which is groups/persons where everyone has one photo.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,13 +36,12 @@ class Acceptance:
 
 
 @dataclass(frozen=True)
-class Recognition:
-    """What recognition finds.
+class Linkage:
+    """Who is named right by an attacker who takes the nearest photo.
 
-    rate : share of released records whose person is the one that the attacker names, the person of the nearest photo by cosine;
-    interval : Wilson's. bound : the most that any attacker can reach; chance : naming at random. in_group : share of pictures
-    whose nearest photo shows a member, beside chance. member_cosine, other_cosine : mean similarity of a picture with
-    photos of its members, and of all others. accepted : true against false acceptance; empty if there are no others.
+    rate : share of released records whose person is the one that the attacker names; interval : Wilson's. bound : the most that
+    any attacker can reach; chance : naming at random. in_group : share of pictures whose nearest photo shows a member, beside
+    chance.
     """
 
     rate: float
@@ -50,12 +49,22 @@ class Recognition:
     bound: float
     chance: float
     in_group: Risk
-    member_cosine: float
-    other_cosine: float
-    accepted: tuple[Acceptance, ...]
     pictures: int
     records: int
     persons: int
+
+
+@dataclass(frozen=True)
+class Recognition(Linkage):
+    """What a face recognition network finds; nearest is by cosine.
+
+    member_cosine, other_cosine : mean similarity of a picture with photos of its members, and of all others. accepted : true
+    against false acceptance; empty if there are no others.
+    """
+
+    member_cosine: float
+    other_cosine: float
+    accepted: tuple[Acceptance, ...]
 
 
 def recognize(
@@ -91,21 +100,47 @@ def recognize(
         nearest[rows] = np.where(found > best[rows], at + columns.start, nearest[rows])
         best[rows] = np.maximum(found, best[rows])
     counts -= np.bincount(_bin(members), minlength=len(counts))
-    others, named = int(counts.sum()), who.holders[nearest]  # (pictures,)
-    rate = float((named[who.groups] == who.persons).mean())
+    others = int(counts.sum())
     return Recognition(
-        rate,
-        wilson(rate * len(who.persons), len(who.persons), confidence),
-        who.bound,
-        1.0 / who.everyone,
-        who.in_group(named, confidence),
-        float(members.mean(dtype=np.float64)),
-        (total - float(members.sum(dtype=np.float64))) / others if others else float("nan"),
-        tuple(_accepted(members, counts, far, confidence) for far in fars) if others else (),
-        len(probes),
-        len(who.persons),
-        len(np.unique(who.persons)),
+        **who.linkage(nearest, confidence),
+        member_cosine=float(members.mean(dtype=np.float64)),
+        other_cosine=(total - float(members.sum(dtype=np.float64))) / others if others else float("nan"),
+        accepted=tuple(_accepted(members, counts, far, confidence) for far in fars) if others else (),
     )
+
+
+def link(
+    pictures: Embeddings,
+    groups: Any,
+    persons: Any,
+    gallery: Embeddings,
+    gallery_persons: Any = None,
+    *,
+    ruler: Literal["distance", "direction"] = "distance",
+    confidence: float = 0.95,
+) -> Linkage:
+    """Attack in the space of a map: name the person whose photo has the nearest code.
+
+    Parameters
+    ----------
+    pictures, groups, persons, gallery, gallery_persons : see :func:`recognize`; codes of any map instead of embeddings
+    ruler : "distance" is Euclidean. "direction" compares deviations from the photos' mean by their direction: averaging makes
+        them shorter, and the attacker knows that
+    """
+    photos = _matrix(gallery, "gallery").astype(np.float64)
+    probes, photos = _matrix(pictures, "pictures") - photos.mean(0), photos - photos.mean(0)
+    who = _setting(probes.shape, photos.shape, groups, persons, gallery_persons)
+    if ruler == "direction":
+        probes, photos = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in (probes, photos))
+    lengths = np.square(photos).sum(1)
+    best, nearest = np.full(len(probes), np.inf), np.zeros(len(probes), np.int64)
+    for rows, columns in _blocks(len(probes), len(photos)):
+        far = lengths[columns] - 2 * (probes[rows] @ photos[columns].T)
+        at = far.argmin(axis=1)
+        found = far[np.arange(len(at)), at]
+        nearest[rows] = np.where(found < best[rows], at + columns.start, nearest[rows])
+        best[rows] = np.minimum(found, best[rows])
+    return Linkage(**who.linkage(nearest, confidence))
 
 
 def within(
@@ -170,6 +205,16 @@ class _Setting:
         begin, end = np.searchsorted(self.picture, [rows.start, rows.stop])
         inside = begin + np.flatnonzero((self.photo[begin:end] >= columns.start) & (self.photo[begin:end] < columns.stop))
         into[inside] = block[self.picture[inside] - rows.start, self.photo[inside] - columns.start]
+
+    def linkage(self, nearest: Labels, confidence: float) -> dict[str, Any]:
+        """The figures of an attacker for whom these photos (pictures,) are the nearest."""
+        named, records = self.holders[nearest], len(self.persons)
+        rate = float((named[self.groups] == self.persons).mean())
+        return {
+            "rate": rate, "interval": wilson(rate * records, records, confidence), "bound": self.bound,
+            "chance": 1.0 / self.everyone, "in_group": self.in_group(named, confidence), "pictures": len(named),
+            "records": records, "persons": len(np.unique(self.persons)),
+        }  # fmt: skip
 
     def in_group(self, named: Labels, confidence: float) -> Risk:
         """Share of pictures for which a member is named."""

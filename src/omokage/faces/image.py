@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
+import stat
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ Picture = NDArray[np.uint8]
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff"}
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF")
+MOST_BYTES = 1_000_000_000  # of a file
 MOST_PIXELS = 100_000_000  # decoded: 300 MB
 LONGEST = 6000  # a longer side is brought down to this before faces are looked for
 
@@ -36,7 +39,7 @@ def read_photo(path: Path) -> Picture:
         If the file is damaged, of another format, or too large. The message says which rule it broke, not what it shows.
     """
     try:
-        with _own_limit(), Image.open(path, formats=FORMATS) as image:
+        with _own_limit(), _regular(path) as file, Image.open(file, formats=FORMATS) as image:
             image.draft("RGB", (LONGEST // 2, LONGEST // 2))  # JPEG only: not below this, and only by 2, 4 or 8
             across, down = image.size
             if across * down > MOST_PIXELS:
@@ -51,6 +54,8 @@ def read_photo(path: Path) -> Picture:
         raise PhotoError("it is not a JPEG, PNG, WebP or TIFF picture") from None
     except FileNotFoundError:
         raise PhotoError("it is not there") from None
+    except PermissionError:
+        raise PhotoError("you may not read it") from None
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001  decoders raise many kinds for a damaged file
@@ -58,6 +63,19 @@ def read_photo(path: Path) -> Picture:
     if max(picture.size) > LONGEST:
         picture.thumbnail((LONGEST, LONGEST), Image.Resampling.LANCZOS)
     return np.asarray(picture)
+
+
+@contextmanager
+def _regular(path: Path) -> Iterator[IO[bytes]]:
+    """A regular file, opened; a link to one is followed. A pipe or a device is refused at once: nothing can make this wait."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        state = os.fstat(file.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            raise PhotoError("it is not a regular file")
+        if state.st_size > MOST_BYTES:
+            raise PhotoError(f"it has {state.st_size:,} bytes, more than {MOST_BYTES // 1_000_000:,} million")
+        yield file
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..base.files import write_whole
 from ..maps.faces import CODED, OURS, Networks, face_map, group_map
 from .survey import Found, spread
+from .work import inner
 
 Progress = Callable[[str, int, int], None]
 
@@ -36,8 +37,7 @@ class Code:
 
 def kept_codes(found: list[Found], code: Code, work: Path, workers: int, progress: Progress) -> list[Path]:
     """A file of numbers for every face; those that are there are not made again."""
-    place = work / "codes" / code.folder
-    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    place = inner(work, "codes", code.folder)
     targets = [place / f"{face.record.stem}-{face.number}.npy" for face in found]
     tasks = [(f.record, f.number, code, t) for f, t in zip(found, targets, strict=True) if not t.exists()]
     done = len(found) - len(tasks)

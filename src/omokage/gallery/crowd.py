@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,13 @@ from numpy.typing import NDArray
 
 from .. import models
 from ..base.files import write_whole
-from ..errors import NotEnoughPeople
+from ..errors import NotEnoughPeople, OutputError
 from ..faces.image import encode_picture
 from ..maps.mesh import mesh_points
 from ..maps.morph import Morph
-from .photos import list_photos
+from .photos import Photo, list_photos
 from .survey import Found, Look, survey
+from .work import opened
 
 Progress = Callable[[str, int, int], None]
 DRAWN = 160  # people drawn where no crowd is given
@@ -67,12 +69,13 @@ def gather(folder: Path | None, work: Path, size: int, workers: int, progress: P
     """
     if folder is None:
         place = drawn_faces(DRAWN, progress)
-        return _crowd(place, place / ".seen", size, workers, progress, least, drawn=True)
-    return _crowd(folder, work, size, workers, progress, least, drawn=False)
+        drawn = {_name(i) for i in range(DRAWN)}
+        with opened(place / ".records") as kept:
+            return _crowd([p for p in list_photos(place) if p.name in drawn], kept, size, workers, progress, least, drawn=True)
+    return _crowd(list_photos(folder), work, size, workers, progress, least, drawn=False)
 
 
-def _crowd(folder: Path, work: Path, size: int, workers: int, progress: Progress, least: int, drawn: bool) -> Crowd:
-    photos = list_photos(folder)
+def _crowd(photos: list[Photo], work: Path, size: int, workers: int, progress: Progress, least: int, drawn: bool) -> Crowd:
     found, _ = survey(photos, work, Look(size), workers, lambda done, of: progress("looking at the crowd", done, of))
     if len(found) < least:
         raise NotEnoughPeople(
@@ -86,8 +89,11 @@ def _crowd(folder: Path, work: Path, size: int, workers: int, progress: Progress
 def drawn_faces(number: int, progress: Progress) -> Path:
     """A folder with faces of people who do not exist, drawn once and kept beside the models."""
     place = models.home() / "crowd" / f"mobilestylegan-{SEED}-{SIDE}"
-    place.mkdir(parents=True, exist_ok=True)
-    missing = [i for i in range(number) if not (place / f"{i:04d}.png").exists()]
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    state = place.lstat()
+    if os.name != "nt" and (state.st_uid != os.geteuid() or state.st_mode & 0o002):
+        raise OutputError(f"{place} can be written by others, so its people may exist: remove it, or set OMOKAGE_HOME")
+    missing = [i for i in range(number) if not (place / _name(i)).exists()]
     if not missing:
         return place
     from ..models.generator import load_generator
@@ -97,7 +103,11 @@ def drawn_faces(number: int, progress: Progress) -> Path:
     progress("drawing people who do not exist", done, number)
     for i in missing:
         (pictures,) = generator.sample(1, seed=SEED + i, truncation=0.8, size=SIDE)
-        write_whole(place / f"{i:04d}.png", encode_picture(pictures[0], ".png"))
+        write_whole(place / _name(i), encode_picture(pictures[0], ".png"))
         done += 1
         progress("drawing people who do not exist", done, number)
     return place
+
+
+def _name(number: int) -> str:
+    return f"{number:04d}.png"

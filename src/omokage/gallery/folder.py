@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import secrets
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.files import write_whole
+from ..base.files import claimed, write_whole
 from ..certificate import Certificate, FaceMethod, KAnonymity, Source
 from ..counting import count
 from ..errors import InputError, NotEnoughPeople, OutputError
@@ -31,7 +30,7 @@ from ..grouping.matrix import Labels, check_k, seed_from
 from ..grouping.persons import person_codes, person_weights
 from ..key import Faces, Key
 from ..leaks import inspect_pictures
-from ..maps.faces import CODED, GROUP_MAPS, OURS, Networks, face_map
+from ..maps.faces import CODED, GROUP_MAPS, OURS, Networks, face_map, require_networks
 from ..maps.mesh import mesh_points
 from ..maps.parts import part_of
 from ..release import Filled, publish, require_places
@@ -39,6 +38,7 @@ from ..unify import Mean
 from .codes import Code, kept_codes, load_codes
 from .photos import Photo, list_photos
 from .survey import Found, LeftOut, Look, spread, survey
+from .work import inner, opened, remove, work_of
 from .written import FOLDER, classes_of_pictures
 
 Progress = Callable[[str, int, int], None]
@@ -112,33 +112,42 @@ def anonymize_folder(
     What was done before a run was killed is kept in a hidden folder beside ``output`` and not done again; it is removed
     when the release is written.
     """
-    require_places(output, key, overwrite)
-    photos = list_photos(folder, person_from, persons)
-    if settings.every_face and person_from is not None:
-        raise InputError("where photos say whom they show, only the largest face of each is that person: leave out --every-face")
-    _require_elsewhere(folder, output)
-    work = output.resolve().parent / f".{output.resolve().name}.omokage-faces"
-    try:
-        work.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise OutputError(f"{output.parent} cannot be written: {error.strerror}") from None
-    seed = _settled(seed, work)
-    found, left = survey(photos, work, settings.look, workers, lambda done, of: progress("finding faces", done, of))
-    people = person_codes(np.array([photos[f.photo].person or str(i) for i, f in enumerate(found)])) if found else None
-    total = 0 if people is None else int(people.max()) + 1
-    if people is None or total < settings.k:
-        raise NotEnoughPeople(f"k = {settings.k} needs at least {settings.k} people, but faces of {total} were found: lower k")
-    progress("grouping", 0, 1)
-    labels = grouped(group_features(found, settings, work, workers, progress), people, settings, seed)
-    progress("grouping", 1, 1)
-    pictures = unified(found, people, labels, settings, work, workers, progress)
+    with claimed(output):
+        require_places(output, key, overwrite)
+        photos = list_photos(folder, person_from, persons)
+        if settings.every_face and person_from is not None:
+            raise InputError(
+                "where photos say whom they show, only the largest face of each is that person: leave out --every-face"
+            )
+        _require_elsewhere(folder, output)
+        require_networks(settings.group_map, settings.synthesis_map, settings.steps, settings.networks)
+        with opened(work_of(output)) as work:
+            seed = _settled(seed, work)
+            found, left = survey(photos, work, settings.look, workers, lambda done, of: progress("finding faces", done, of))
+            people = _people(photos, found, settings.k)
+            progress("grouping", 0, 1)
+            labels = grouped(group_features(found, settings, work, workers, progress), people, settings, seed)
+            progress("grouping", 1, 1)
+            pictures = unified(found, people, labels, settings, work, workers, progress)
 
-    def fill(stage: Path) -> Filled:
-        return _fill(stage, photos, found, left, people, labels, pictures, settings, seed, person_from is not None)
+        def fill(stage: Path) -> Filled:
+            return _fill(stage, photos, found, left, people, labels, pictures, settings, seed, person_from is not None)
 
-    publish(output, fill, key=key, sign=sign, overwrite=overwrite)
-    shutil.rmtree(work, ignore_errors=True)
+        publish(output, fill, key=key, sign=sign, overwrite=overwrite)
+        try:
+            remove(work)
+        except OutputError as error:
+            raise OutputError(f"the release is written, but {error}") from None
     return FolderRelease(output, Certificate.read(output)[0], tuple(left))
+
+
+def _people(photos: list[Photo], found: list[Found], k: int) -> Labels:
+    """Whom each face shows, as a number; refused if they are too few for k."""
+    codes = person_codes(np.array([photos[f.photo].person or str(i) for i, f in enumerate(found)])) if found else None
+    total = 0 if codes is None else int(codes.max()) + 1
+    if codes is None or total < k:
+        raise NotEnoughPeople(f"k = {k} needs at least {k} people, but faces of {total} were found: lower k")
+    return codes
 
 
 def _require_elsewhere(folder: Path, output: Path) -> None:
@@ -196,8 +205,7 @@ def unified(
     if settings.synthesis_map in CODED:
         code = Code(settings.synthesis_map, settings.size, settings.steps, settings.networks)
         coded = list(kept_codes(found, code, work, workers, progress))
-    place = work / "pictures"
-    place.mkdir(exist_ok=True, mode=0o700)
+    place = inner(work, "pictures")
     members = [np.flatnonzero(labels == g) for g in range(int(labels.max()) + 1)]
     pictures, tasks = [], []
     for rows in members:
@@ -264,7 +272,7 @@ def _unify_one(inside: list[_Member], reference: Path | None, settings: FaceSett
         vector = member.vector(synthesis) * np.float32(member.share)
         total = vector if total is None else np.add(total, vector, out=total)
     picture: Picture = synthesis.decode(total)
-    write_whole(target, encode_picture(picture, f".{settings.format}"))
+    write_whole(target, encode_picture(picture, f".{settings.format}"), private=True)
 
 
 # ---------------------------------------------------------------------- writing

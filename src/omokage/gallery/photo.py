@@ -30,6 +30,7 @@ from ..grouping import Cells
 from ..grouping.matrix import check_k
 from ..maps.mesh import face_edge, mesh_points
 from ..unify import Mean
+from .blend import face_mask, lit
 from .crowd import Crowd, Progress, gather
 
 Way = Literal["nearest", "join"]
@@ -210,8 +211,8 @@ def _replace(
         vector, pose = _mean(person, stand_in, others)
         shape = _posed(person, others.morph.shape_of(vector), pose, directions)
         skin = others.morph.decode_skin(vector, shape)
-        mask = _mask(person.portrait, shape)
-        picture = person.align.paste(picture, _lit(skin, person.portrait, mask), mask)
+        mask = face_mask(person.portrait, shape)
+        picture = person.align.paste(picture, lit(skin, person.portrait, mask), mask)
         progress("replacing faces", number, len(people))
     return picture, stand_ins
 
@@ -262,53 +263,6 @@ def _posed(person: _Person, shape: Points, pose: NDArray[np.float64], directions
     posed[inner] = (posed[inner] - centre) * stretch + (theirs.min(0) + theirs.max(0)) / 2
     posed[inner] = np.clip(posed[inner], 0.01, 0.99)
     return posed
-
-
-def _mask(portrait: Portrait, shape: Points) -> NDArray[np.float32]:
-    """Where the new face lies over the photo: over the old face and its own, behind hair and hat, with a soft edge."""
-    size = portrait.size
-    mask = np.zeros((size, size), np.uint8)
-    for edge in (face_edge(shape), face_edge(mesh_points(portrait))):
-        cv2.fillPoly(mask, [np.round((edge * size - 0.5) * 16).astype(np.int32)], 255, shift=4)
-    soft = 0.035 * size
-    inside = cv2.distanceTransform(np.pad(mask, 1), cv2.DIST_L2, 5)[1:-1, 1:-1]
-    ramp = np.clip(inside / (2 * soft), 0, 1)
-    before = cv2.GaussianBlur(portrait.part("hair", "hat"), (0, 0), 0.008 * size)
-    return np.asarray(ramp * ramp * (3 - 2 * ramp) * (1 - before), np.float32)
-
-
-def _lit(skin: Picture, portrait: Portrait, mask: NDArray[np.float32]) -> Picture:
-    """The new face in the old one's light: for each colour a mean and two slopes, and how sharp it is; nothing finer."""
-    weight = mask * portrait.part("face") + 1e-3 * mask
-    there, here = (_light(picture, weight) for picture in (portrait.crop, skin))
-    ratio = np.clip(np.clip(there, 8, 250) / np.clip(here, 8, 250), 0.25, 4.0)
-    lit = np.clip(skin * ratio, 0, 255).astype(np.float32)
-    wanted = _sharpness(portrait.crop.astype(np.float32), mask)
-    for width in (0.0, 0.004, 0.008, 0.012, 0.016, 0.024, 0.032):
-        softer = cv2.GaussianBlur(lit, (0, 0), width * portrait.size) if width else lit
-        if _sharpness(softer, mask) <= 1.3 * wanted:
-            break
-    return np.round(softer).astype(np.uint8)
-
-
-def _light(picture: Picture, weight: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The plane nearest to each colour over the weighted pixels; where these are few or crowded, it is held level."""
-    size = picture.shape[0]
-    y, x = np.mgrid[0:size, 0:size] / size - 0.5
-    w = weight.astype(np.float64) / max(float(weight.sum()), 1e-9)
-    x, y = x - (w * x).sum(), y - (w * y).sum()
-    mean = np.einsum("ij,ijc->c", w, picture)
-    slopes = np.stack([x, y])
-    spread = np.einsum("ij,aij,bij->ab", w, slopes, slopes) + 0.01 * np.eye(2)
-    tilt = np.linalg.solve(spread, np.einsum("ij,aij,ijc->ac", w, slopes, picture - mean))
-    return mean + np.einsum("aij,ac->ijc", slopes, np.clip(tilt, -2 * mean, 2 * mean))
-
-
-def _sharpness(picture: NDArray[np.float32], mask: NDArray[np.float32]) -> float:
-    """Mean strength of the finest detail under the mask."""
-    light = picture.mean(-1)
-    fine = light - cv2.GaussianBlur(light, (0, 0), 0.008 * len(light))
-    return float((np.abs(fine) * mask).sum() / max(float(mask.sum()), 1e-9))
 
 
 def _cover(picture: Picture, face: Face) -> Picture:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -27,6 +28,7 @@ from ..base.files import write_whole
 from ..errors import OmokageError, PhotoError
 from ..faces.portrait import Portrait
 from .photos import Photo
+from .work import inner
 
 FORMAT = 1
 
@@ -145,8 +147,13 @@ def _load(record: Path) -> dict[str, NDArray[Any]]:
 
 def identity_of(photo: Photo, look: Look) -> str:
     """What a record is called: it changes with the file and with the look."""
-    state = photo.path.stat()
-    text = json.dumps([FORMAT, str(photo.path.resolve()), state.st_size, state.st_mtime_ns, asdict(look)])
+    try:
+        state = photo.path.stat()
+    except OSError:  # a link to nowhere, or it has just gone: found out when it is read
+        size = time = 0
+    else:
+        size, time = state.st_size, state.st_mtime_ns
+    text = json.dumps([FORMAT, os.path.realpath(photo.path), size, time, asdict(look)])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -154,8 +161,7 @@ def survey(
     photos: list[Photo], work: Path, look: Look, workers: int, progress: Callable[[int, int], None] = lambda done, of: None
 ) -> tuple[list[Found], list[LeftOut]]:
     """Look at all photos; those that have a record already are not looked at again."""
-    place = work / "records"
-    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    place = inner(work, "records")
     records = [place / f"{identity_of(photo, look)}.npz" for photo in photos]
     todo = [(photo.path, record, look) for photo, record in zip(photos, records, strict=True) if not _whole(record)]
     done = len(photos) - len(todo)

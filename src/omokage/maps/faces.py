@@ -58,6 +58,24 @@ class Networks:
 OURS = Networks()
 
 
+def require_networks(
+    group_map: str, synthesis_map: str, steps: int = 0, networks: Networks = OURS, judges: tuple[str, ...] = ()
+) -> None:
+    """Fetch every network that such a run needs, so that one that cannot be had is noticed before the work and not after it."""
+    from .. import models
+
+    used = {group_map, synthesis_map}
+    wanted = ["scrfd", "dlib-68", "bisenet", *judges]
+    if used & {"recognition", "latent"}:
+        wanted.append("arcface")
+    if "latent" in used and networks.generator is None:
+        wanted.append("mobilestylegan")
+    if "latent" in used and steps:
+        wanted.append("vgg")
+    for name in dict.fromkeys(wanted):
+        models.get(name)
+
+
 def face_map(name: str, size: int, texture: float = 1.0, steps: int = 0, networks: Networks = OURS) -> Any:
     """A synthesis map for faces by its name."""
     if name == "morph":

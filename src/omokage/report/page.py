@@ -6,6 +6,7 @@ import base64
 from typing import Any
 
 from .. import __version__
+from ..certificate import Certificate, FaceMethod
 from ..certificate_text import not_covered
 from ..errors import InputError, MissingExtra
 from ..evaluate.comparison import Comparison
@@ -86,19 +87,22 @@ def face_evaluation_page(result: FaceEvaluation, *, show_originals: bool = False
     pairs = result.pairs if show_originals else tuple({pair.released: pair for pair in result.pairs}.values())
     rows = [(name, result.released.attacks[name], None if (u := result.unaveraged) is None else u.attacks[name],
              result.calibration.get(name)) for name in result.released.attacks]  # fmt: skip
+    everyone = [(attacker_name(name, result.certificate), attack, None if u is None else u.attackers.get(name))
+                for name, attack in result.released.attackers.items()]  # fmt: skip
     return _render(
         "face_evaluation.html",
         e=result,
         c=result.certificate,
         verdict=face_verdict(result),
-        kept=result.found.k >= result.k and all(a.interval[0] <= a.bound for a in result.released.attacks.values()),
+        kept=result.found.k >= result.k and all(a.interval[0] <= a.bound for _, a, _ in everyone),
         covered_not=not_covered(result.certificate),
         a=result.released.strongest,
         names=RECOGNIZERS,
         rows=rows,
+        everyone=everyone,
         pairs=[(_data(pair.released), _data(pair.original) if show_originals else None) for pair in pairs],
         show_originals=show_originals,
-        attacks=plots.recognition([(RECOGNIZERS[name], after, alone) for name, after, alone, _ in rows], result.k),
+        attacks=plots.recognition(everyone, result.k),
         parts=plots.fid_parts(result),
         certificate=result.certificate.to_json(),
         repeat=repeat,
@@ -110,18 +114,31 @@ def _data(picture: bytes | None) -> str:
     return "data:image/jpeg;base64," + base64.b64encode(picture or b"").decode("ascii")
 
 
+def attacker_name(name: str, certificate: Certificate) -> str:
+    """How an attacker on a release of faces is named in words."""
+    if name in RECOGNIZERS:
+        return RECOGNIZERS[name]
+    which, _, ruler = name.partition(", ")
+    if not ruler or not isinstance(certificate.method, FaceMethod):
+        return name
+    own = certificate.method.group_map if which == "group map" else certificate.method.synthesis_map
+    return f"{ruler} in {own.upper()}, its {which}"
+
+
 def face_verdict(result: FaceEvaluation) -> list[str]:
     """What was promised of faces and what was measured, in sentences."""
     found, r, alone = result.found, result.released, result.unaveraged
-    name, attack = max(r.attacks.items(), key=lambda each: each[1].rate)
+    (name, attack), *others = r.attackers.items()
     whom = "people" if result.certificate.counted == "persons" else "photos"
     out = [
         f"Promised: {result.certificate.promised()}.",
         f"{'Kept' if found.k >= result.k else 'Broken'}: {found.groups:,} different pictures were written, and the one that "
         f"stands for fewest stands for {found.k} {whom}.",
-        f"An attacker who holds all {result.faces:,} photos and lets {RECOGNIZERS[name]} name the nearest is right for "
-        f"{attack.rate:.1%} of them ({attack.interval[0]:.1%} to {attack.interval[1]:.1%}); 1/k is {1 / result.k:.1%}, the most "
-        f"that any attacker can reach here is {attack.bound:.1%}, and by chance it is {attack.chance:.1%}.",
+        f"An attacker who holds all {result.faces:,} photos and names the nearest is right for {attack.rate:.1%} of them "
+        f"({attack.interval[0]:.1%} to {attack.interval[1]:.1%}) by the strongest of {len(others) + 1} attacks, "
+        f"{attacker_name(name, result.certificate)}; 1/k is {1 / result.k:.1%}, the most that any attacker can reach here is "
+        f"{attack.bound:.1%}, and by chance it is {attack.chance:.1%}.",
+        "The others: " + ", ".join(f"{attacker_name(each, result.certificate)} {a.rate:.1%}" for each, a in others) + ".",
     ]
     out.append(
         f"Which group it is can be seen: the nearest photo shows a member for {attack.in_group.rate:.1%} of the pictures "
@@ -129,7 +146,7 @@ def face_verdict(result: FaceEvaluation) -> list[str]:
     )
     if alone is not None:
         out.append(
-            f"Sent through the synthesis map one by one, without averaging, {alone.attacks[name].rate:.1%} of {alone.pictures} "
+            f"Sent through the synthesis map one by one, without averaging, {alone.strongest.rate:.1%} of {alone.pictures} "
             "faces are named right: what is hidden beyond that, averaging hides."
         )
     out.append(

@@ -14,7 +14,7 @@ from ..errors import MissingExtra
 from ..evaluate.comparison import Comparison
 from ..evaluate.drift import Drift
 from ..evaluate.faces_figures import FaceEvaluation
-from ..evaluate.recognition import Recognition
+from ..evaluate.recognition import Linkage
 from ..evaluate.reidentification import Reidentification
 
 INK, SOFT, SAFE, WARN = "#1c2733", "#9aa7b4", "#2a7f8e", "#c4552d"
@@ -161,10 +161,10 @@ def frontier(comparison: Comparison) -> str:
     return _svg(figure, "risk and utility")
 
 
-def recognition(rows: list[tuple[str, Recognition, Recognition | None]], k: int) -> str:
-    """Who is named right by each recognizer: in the release, and by the synthesis map alone; beside 1/k and chance."""
+def recognition(rows: list[tuple[str, Linkage, Linkage | None]], k: int) -> str:
+    """Who is named right by each attacker: in the release, and by the synthesis map alone; beside 1/k and chance."""
     bars = [(name, who, SAFE) for name, who, _ in rows]
-    bars += [(f"{name}, not averaged", who, SOFT) for name, _, who in rows if who is not None]
+    bars += [(f"{name}, not averaged", who, SOFT) for name, _, who in rows[:1] if who is not None]
     figure = _figure(6.2, 1.1 + 0.45 * len(bars))
     ax = figure.subplots()
     for line, (_, who, colour) in enumerate(bars):
