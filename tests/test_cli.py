@@ -45,10 +45,15 @@ def test_verify_fails_with_1_after_one_edit(run, patients, tmp_path):
 
 
 def test_every_column_unifies_its_own_way(run, patients, tmp_path):
-    run("table", patients, "-o", tmp_path / "out", *TABLE, "--unify", "zip=set,age=range", "--unify", "gender=mode")
+    ways = ("--unify", "zip=set,age=range", "--unify", "gender=mode")
+    run("table", patients, "-o", tmp_path / "out", *TABLE, *ways, "--rare", "show")
     rows = {tuple(r) for r in pl.read_csv(tmp_path / "out" / "data.csv", infer_schema=False).rows()}
     assert ("{0123, 0124, 0125}", "[22, 26]", "M", "Cancer") in rows
     assert ("{1220, 1221}", "[31, 39]", "M", "Cold") in rows
+    run("table", patients, "-o", tmp_path / "hidden", *TABLE, *ways)  # by default no value that fewer than two people have
+    rows = {tuple(r) for r in pl.read_csv(tmp_path / "hidden" / "data.csv", infer_schema=False).rows()}
+    assert ("012*", "[20, 30]", "M", "Cancer") in rows
+    assert ("122*", "[30, 40]", "M", "Cold") in rows
 
 
 def test_constraints_person_and_key(run, tmp_path):

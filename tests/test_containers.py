@@ -15,8 +15,8 @@ from scipy.stats import spearmanr
 from omokage import Anonymizer, Mondrian, Roles, read_table
 from omokage.errors import TableError
 from omokage.tables.containers import raw_parts
-from omokage.tables.table import as_table
-from omokage.tables.write import rebuilt
+from omokage.tables.table import Table, as_table
+from omokage.tables.write import rebuilt, write_frame
 
 N = 400
 ROLES = Roles(quasi=["age"], keep=["text", "category"])
@@ -100,9 +100,8 @@ def test_values_under_empty_cells_are_not_written(form, tmp_path):
     frame = people().with_columns(number=pl.Series(range(123_456_789_000_000, 123_456_789_000_000 + N)))
     hidden = frame.with_columns(pl.when(pl.col("age") < 50).then(c).alias(c) for c in ("text", "number"))
     roles = Roles(quasi=["age"], keep=["text", "number"], rest="drop")
-    out = Anonymizer(Mondrian(5), random_state=1).release(
-        type(table := as_table(hidden))(**{**vars(table), "format": form}), roles=roles
-    )
+    table = Table(**{**vars(as_table(hidden)), "format": form})
+    out = Anonymizer(Mondrian(5), random_state=1).release(table, roles=roles)
     file = out.write(tmp_path / "out") / f"data.{form}"
     gone = frame.filter(pl.col("age") >= 50)
     needles = [t.encode() for t in gone["text"]] + [n.to_bytes(8, "little") for n in gone["number"]]
@@ -113,8 +112,8 @@ def test_values_under_empty_cells_are_not_written(form, tmp_path):
 def test_rows_that_were_cut_off_are_not_written(tmp_path):
     """A slice shares its buffers with the whole table: those left out must not travel with it."""
     whole = people()
-    table = as_table(whole.head(200))
-    release = Anonymizer(Mondrian(5)).release(type(table)(**{**vars(table), "format": "feather"}), roles=ROLES)
+    table = Table(**{**vars(as_table(whole.head(200))), "format": "feather"})
+    release = Anonymizer(Mondrian(5)).release(table, roles=ROLES)
     file = release.write(tmp_path / "out") / "data.feather"
     for name, content in raw_parts(file):
         assert (places(content, whole["text"][200:]) < 0).all(), name
@@ -128,6 +127,19 @@ def test_a_released_frame_in_memory_is_rebuilt_too(tmp_path):
     for _, content in raw_parts(tmp_path / "own.feather"):
         at = places(content, frame["text"])
         assert (at < 0).all() or (np.argsort(at) == np.arange(N)).sum() <= 8
+
+
+def test_writing_rebuilds_whatever_frame_it_is_given(tmp_path):
+    frame = people()
+    order = np.random.default_rng(1).permutation(N)
+    number = pl.Series("number", range(123_456_789_000_000, 123_456_789_000_000 + N))
+    shuffled = frame.with_columns(number)[order]
+    masked = shuffled.with_columns(pl.when(pl.col("number") == number[0]).then("number").alias("number"))
+    write_frame(masked, tmp_path / "t.feather", Table(frame, {}, "feather"))
+    for name, content in raw_parts(tmp_path / "t.feather"):
+        assert not [n for n in number[1:] if n.to_bytes(8, "little") in content], name
+        at = places(content, frame["text"])
+        assert (at < 0).all() or (np.argsort(at) == order).all()
 
 
 def test_rebuilding_keeps_every_cell():

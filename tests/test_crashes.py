@@ -11,11 +11,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
 from crashing import replay
-from test_files import names, our_folder, publish
+from test_files import names
 
+from omokage import Anonymizer, Mondrian, Roles
 from omokage.base.files import claimed, write_whole
+from omokage.certificate import Certificate
+from omokage.key import read_key
+from omokage.release import Filled, publish, require_nothing_else
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 
@@ -69,46 +74,52 @@ def held(path: Path, *allowed: bytes | None) -> bytes | None:
 # ---------------------------------------------------------------------- a release and its key
 
 
-def publish_with_key(place: Path, text: str, *, overwrite: bool) -> None:
-    """As docs of ``publish_folder`` say: the key opens both, the folder is exchanged, the key opens the new one."""
-    key = place / "key.json"
-    before = key.read_bytes() if key.exists() else None
-    old = json.loads(before) if before else []
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory):
+    """An earlier release and a new one; each writes itself with its key, without the threads that a fork does not take along."""
+    frame = pl.DataFrame({"v": list(range(40))})
 
-    def write(*opens: str) -> None:
-        write_whole(key, json.dumps(opens).encode(), private=True)
+    def written(k: int):
+        release = Anonymizer(Mondrian(k), random_state=k).release(frame, roles=Roles(quasi=["v"]))
+        data = (release.write(tmp_path_factory.mktemp("whole") / "out") / "data.csv").read_bytes()
 
-    def undo() -> None:
-        write_whole(key, before, private=True) if before else key.unlink()
+        def fill(stage: Path) -> Filled:
+            (stage / "data.csv").write_bytes(data)
+            return Filled(release.certificate, release.key)
 
-    publish(
-        place / "out", text, overwrite=overwrite, before=lambda: write(text, *old), after=lambda: write(text), undo=undo,
-    )  # fmt: skip
+        return SimpleNamespace(key=release.key, write=lambda out, **options: publish(out, fill, **options))
+
+    return written(4), written(5)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_release_and_its_key(place, overwrite):
+def test_a_release_and_its_key(place, releases, overwrite):
+    """Whichever release is there, the key's file opens it."""
+    old, new = releases
     out, key = place / "out", place / "key.json"
 
     def check(done: bool) -> None:
         require_private(place)
-        if out.exists():
-            our_folder(out)
-        text = (out / "data.csv").read_text() if out.exists() else None
-        assert text in ({"old", "new"} if overwrite else {None, "new"})
-        opens = json.loads(key.read_text()) if key.exists() else None
+        assert out.exists() or not overwrite
         if key.exists():
             assert stat.S_IMODE(key.stat().st_mode) == 0o600
-        assert text is None or text in opens
+        if out.exists():
+            certificate, digest = Certificate.read(out)
+            require_nothing_else(out)
+            expected = {4: old, 5: new}[certificate.k]
+            assert read_key(key, digest).groups == expected.key.groups.tolist()
+            assert expected is new or overwrite
         if done:
-            assert text == "new"
-            assert opens == ["new"]
+            assert certificate.k == 5
+            told = json.loads(key.read_text())
+            assert told["complete"] is True
+            assert told["earlier"] is None
             assert names(place) == ["key.json", "out"]
 
     def again() -> None:
-        publish_with_key(place, "new", overwrite=overwrite or out.exists())
+        new.write(out, key=key, overwrite=overwrite or out.exists())
 
-    prepare = fresh(place, old=lambda: publish_with_key(place, "old", overwrite=False) if overwrite else None)
+    prepare = fresh(place, old=lambda: old.write(out, key=key) if overwrite else None)
     POINTS[f"release with its key, {'replacing' if overwrite else 'new'}"] = replay(prepare, again, check)
 
 

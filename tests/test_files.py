@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -193,10 +194,25 @@ def test_an_output_is_never_an_input(tmp_path):
     require_apart(tmp_path / "out", table, tmp_path / "nothing")
 
 
-def test_no_place(tmp_path):
+def test_no_place(tmp_path, monkeypatch):
     for place in ("/proc/omokage-file", "/"):
         with pytest.raises(OutputError, match="cannot be written"):
             write_whole(place, b"")
+    monkeypatch.setattr(os.path, "ismount", lambda place: place == tmp_path / "volume")
+    with pytest.raises(OutputError, match="mounted there: choose a file or folder in it"):
+        publish(tmp_path / "volume")
+    publish(tmp_path / "volume" / "out")
+
+
+def test_folders_that_were_made_for_nothing_are_removed(tmp_path):
+    def fail(stage: Path) -> None:
+        raise OutputError("no")
+
+    (tmp_path / "mine").mkdir()
+    for out in (tmp_path / "a" / "b" / "out", tmp_path / "mine" / "out"):
+        with pytest.raises(OutputError):
+            publish_folder(out, fail, overwrite=False, ours=our_folder)
+    assert names(tmp_path) == ["mine"]
 
 
 # ---------------------------------------------------------------------- folders
@@ -244,12 +260,11 @@ def test_thesis_folder_with_a_certificate_of_its_own(tmp_path):
     thesis.mkdir()
     (thesis / "chapter1.txt").write_text("ten years of work")
     (thesis / "list.json").write_text("{}")
-    with pytest.raises(OutputError, match="holds more"):
-        publish(thesis, overwrite=True)
     publish(tmp_path / "out")
     (tmp_path / "out" / "chapter1.txt").write_text("ten years of work")
-    with pytest.raises(OutputError, match="holds more"):
-        publish(tmp_path / "out", overwrite=True)
+    for place in (thesis, tmp_path / "out"):
+        with pytest.raises(OutputError, match="holds more"):
+            publish_folder(place, lambda _: pytest.fail("refused too late"), overwrite=True, ours=our_folder)
     assert (thesis / "chapter1.txt").exists()
     assert (tmp_path / "out" / "chapter1.txt").exists()
 
@@ -450,7 +465,29 @@ def test_a_forked_process_does_not_hold_its_parents_claims(tmp_path):
     assert names(tmp_path) == ["out"]
 
 
-@pytest.mark.parametrize("what", ["open", "link", "foreign", "file"])
+def test_a_lock_that_was_removed_meanwhile_is_not_taken_for_the_lock(tmp_path, monkeypatch):
+    """Opened just before its holder removed it, an old lock can be had by anybody, while another run holds the new one."""
+    import filelock
+
+    stage, real, others = tmp_path / ".out.omokage-stage", filelock.lock_descriptor, []
+
+    def meanwhile(handle: int, *, blocking: bool) -> bool:
+        if not others:
+            shutil.rmtree(stage)
+            stage.mkdir(mode=0o700)
+            others.append(os.open(stage / "lock", os.O_CREAT | os.O_RDWR))
+            assert real(others[0], blocking=False)
+        return real(handle, blocking=blocking)
+
+    monkeypatch.setattr(filelock, "lock_descriptor", meanwhile)
+    with pytest.raises(OutputError, match="another run is writing"):
+        publish(tmp_path / "out")
+    os.close(others[0])
+    publish(tmp_path / "out")
+    assert names(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("what", ["link", "foreign", "foreign beside a lock", "file"])
 def test_a_stage_that_is_not_ours_is_refused(tmp_path, what):
     stage = tmp_path / ".out.omokage-stage"
     if what == "link":
@@ -460,20 +497,44 @@ def test_a_stage_that_is_not_ours_is_refused(tmp_path, what):
         stage.write_text("")
     else:
         stage.mkdir(mode=0o700)
-    if what == "open":
-        stage.chmod(0o777)
-    if what == "foreign":
+    if what.startswith("foreign"):
         (stage / "thesis.txt").write_text("ten years of work")
+    if what == "foreign beside a lock":
+        (stage / "lock").touch()
     with pytest.raises(OutputError, match="omokage-stage"):
         publish(tmp_path / "out")
-    assert what != "foreign" or (stage / "thesis.txt").exists()
+    assert not what.startswith("foreign") or (stage / "thesis.txt").exists()
 
 
 def test_a_stage_of_another_user_is_refused(tmp_path, monkeypatch):
     (tmp_path / ".out.omokage-stage").mkdir(mode=0o700)
     monkeypatch.setattr(claims.os, "geteuid", lambda: 4711)
-    with pytest.raises(OutputError, match="not a private folder of yours"):
+    with pytest.raises(OutputError, match="not a folder of yours"):
         publish(tmp_path / "out")
+
+
+def test_a_stage_that_is_open_to_others_is_closed_and_emptied(tmp_path):
+    stage, seen = tmp_path / ".out.omokage-stage", []
+    stage.mkdir()
+    stage.chmod(0o777)
+    (stage / "lock").touch()
+    (tmp_path / "elsewhere").mkdir()
+    (stage / "new").symlink_to("../elsewhere")  # by another user, who would like to read what we write
+
+    def fill(inner: Path) -> None:
+        seen.append((stat.S_IMODE(stage.stat().st_mode), inner.is_symlink()))
+        toy("x")(inner)
+
+    publish_folder(tmp_path / "out", fill, overwrite=False, ours=our_folder)
+    assert seen == [(0o700, False)]
+    assert names(tmp_path / "elsewhere") == []
+
+
+def test_a_file_system_without_owners_and_modes_can_be_written_to(tmp_path, monkeypatch):
+    """A USB stick, or a network volume that gives all files to nobody: a stage that we have just made is ours."""
+    monkeypatch.setattr(claims.os, "geteuid", lambda: 4711)
+    publish(tmp_path / "out")
+    assert names(tmp_path) == ["out"]
 
 
 def test_what_was_exchanged_out_by_a_killed_run_is_deleted_only_if_it_is_ours(tmp_path):

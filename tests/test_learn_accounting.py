@@ -12,22 +12,25 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.privacy_accountant import NeighboringRelation
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from learn_checks import check_delta_pays_for_the_sampler
 from scipy.special import ndtr, ndtri
 
 from omokage.errors import InputError, MissingExtra
 from omokage.learn.accounting import (
     GaussianSteps,
     LaplaceSteps,
-    Privacy,
     PureSteps,
+    delta_left,
     dp_accounting,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_multiplier,
+    naive_delta,
     naive_epsilon,
     pld_epsilon,
-    rdp_epsilon,
 )
+from omokage.learn.privacy import Privacy
+from omokage.learn.renyi import rdp_epsilon
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
@@ -152,15 +155,57 @@ def test_delta_of_a_gaussian_never_rises():
     assert (np.diff(values) <= 0).all()
 
 
-@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-5, float("nan")])
+@pytest.mark.parametrize("delta", [1.0, -1e-5, float("nan"), "0", True, None, 10**400])
 def test_bad_delta(delta):
     with pytest.raises(InputError, match="delta"):
         pld_epsilon((PureSteps(1.0),), delta)
 
 
+def test_delta_pays_for_the_sampler():
+    check_delta_pays_for_the_sampler()
+
+
+def test_the_sampler_costs_what_the_proof_says():
+    """Two laws moved by a distance d each: the worst event gains δ' + (1 + e^ε) d, and no more."""
+    rng = np.random.default_rng(0)
+    epsilon, d = 0.8, 0.02
+    for _ in range(200):
+        p, q = rng.dirichlet(np.ones(5), 2)
+        ideal = np.maximum(p - math.exp(epsilon) * q, 0).sum()
+        drawn = []
+        for law in (p, q):
+            moved = rng.standard_normal(5)
+            moved -= moved.mean()
+            moved *= d / np.maximum(moved, 0).sum()
+            drawn.append(law + moved)
+        assert np.maximum(drawn[0] - math.exp(epsilon) * drawn[1], 0).sum() <= ideal + (1 + math.exp(epsilon)) * d + 1e-12
+
+
+def test_a_delta_below_the_samplers_distance_is_refused():
+    """The attack: δ = 1e-12 was printed beside a distance of 1e-11."""
+    assert delta_left(1e-12, 1.0, 1e-11) == 0.0
+    with pytest.raises(InputError, match="too small"):
+        gaussian_multiplier(1.0, 1e-12, 100, 1.0, 1e-13)
+    with pytest.raises(InputError, match="too small"):
+        pld_epsilon((GaussianSteps(20.0, 100, 1.0, 1e-13),), 1e-12)
+    with pytest.raises(InputError, match="too small"):
+        pld_epsilon((LaplaceSteps(2**17, 2**17, 100, 1e-13),), 1e-12)
+
+
+def test_pure_steps_add_up_with_the_samplers_delta():
+    steps = (LaplaceSteps(2**17, 2**17 / 0.02, 50, 218 * 2.0**-100),)
+    assert naive_epsilon(steps) == pytest.approx(1.0)
+    assert naive_delta(steps) == pytest.approx(50 * 218 * (1 + math.exp(0.02)) * 2.0**-100)
+    assert pld_epsilon(steps, 0.0) == naive_epsilon(steps)
+    # where e^ε times the distance is more than δ, the sum still holds
+    many = (LaplaceSteps(2**17, 2**17 / 1.0, 100, 2.0**-100),)
+    assert pld_epsilon(many, 1e-5) == naive_epsilon(many)
+
+
 def statement(**changes):
     values = {
         "approach": "anonymized-learning", "private": True, "epsilon": 42.0, "delta": 1e-5, "epsilon_naive": math.inf,
+        "delta_naive": 0.0,
         "epsilon_rdp": 50.0, "epsilon_per_parameter": 1.0, "per_parameter_holds": False, "parameters": 10,
         "records": 100, "steps": 5, "public": ("epochs=5",), "tuned": "nothing", "noise": "x", "sampler_distance": 0.0,
     }  # fmt: skip
@@ -168,12 +213,25 @@ def statement(**changes):
 
 
 def test_both_figures_are_printed_and_named():
-    paper, whole = statement().lines()
+    paper, whole, _ = statement().lines()
     assert "each parameter on its own" in paper
     assert "not a guarantee for the model" in paper
     assert "ε = 1" in paper
     assert "whole model, replace-one: ε = 42 at δ = 1e-05" in whole
     assert "∞" in whole
+
+
+def test_zero_is_said_only_where_it_is_meant():
+    pure = {"epsilon_naive": 1.0, "delta_naive": 4e-26}
+    assert statement(**pure).lines()[1].endswith("ε = 1 at δ < 1e-25")
+    assert statement(**pure, delta=0.0).lines()[1] == "whole model, replace-one: ε = 1 at δ < 1e-25"
+    assert statement(epsilon_naive=1.0).lines()[1].endswith("ε = 1 at δ = 0")
+
+
+def test_a_large_epsilon_is_explained():
+    assert "protects hardly anybody" in statement(epsilon=10.5).lines()[2]
+    assert "by a factor of 10^18" in statement().lines()[2]
+    assert len(statement(epsilon=10.0).lines()) == 2
 
 
 def test_a_leak_is_said_before_any_number():
@@ -188,6 +246,13 @@ def test_statement_survives_json():
     assert Privacy.from_json(json.loads(json.dumps(privacy.to_json()))) == privacy
     with pytest.raises(InputError, match="fields"):
         Privacy.from_json({"approach": "dp-sgd"})
+    wrong = {
+        "epsilon": ("1", -1.0, None), "delta": (math.nan,), "records": (0,), "public": ("x",), "private": (1,), "steps": (2.5,),
+        "caveats": ([1],), "parameters": (10**30,),
+    }  # fmt: skip
+    for field, value in ((field, value) for field, values in wrong.items() for value in values):
+        with pytest.raises(InputError, match="privacy statement"):
+            Privacy.from_json({**privacy.to_json(), field: value})
 
 
 def test_missing_accountant_is_one_sentence(monkeypatch):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sys
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,8 +12,9 @@ import typer
 from typer.testing import CliRunner
 
 from omokage.cli.learn import register
-from omokage.errors import InputError, OutputError
-from omokage.learn import APPROACHES, load_model
+from omokage.errors import InputError, MissingExtra, OutputError
+from omokage.learn import APPROACHES, load_model, noise
+from omokage.learn.noise import NoiseSource
 
 app = typer.Typer()
 register(app)
@@ -62,10 +66,113 @@ def test_learn_audit_predict(files, approach):
     assert predictions.columns == ["prediction", "probability"]
     assert predictions.height == 800
     assert set(predictions["prediction"]) <= {0, 1}
-    measured = run(files, "audit", files / "model", "--runs", "30")
+    sure = ("--runs", "30", "--confidence", "0.999999999")  # secret noise is accused no more often than that allows
+    measured = run(files, "audit", files / "model", *sure)
     assert measured.exit_code == 0
-    assert "claimed for these settings on 21 rows: ε = " in measured.stdout
+    assert "in one step: claimed" in measured.stdout
+    assert "whole model at that noise: ε ≥ " in measured.stdout
+    assert "as these settings claim for 800 rows: ε = " in measured.stdout
     assert "the model's own statement, whole model, replace-one" in measured.stdout
+    attacked = run(files, "audit", files / "model", *sure, "--visible", "model")
+    assert attacked.exit_code == 0
+    assert "measured from the whole release: ε ≥ " in attacked.stdout
+
+
+@pytest.mark.parametrize("approach", sorted(APPROACHES))
+def test_the_documented_audit_finds_half_of_the_noise(files, approach, monkeypatch):
+    """As a user runs it, with secret noise; a miss is rarer than once in 10⁹ audits."""
+    learn(files, "--approach", approach, "--epsilon", "1", "--epochs", "3")
+    for law in ("laplace", "gaussian"):
+        honest = getattr(NoiseSource, law)
+        monkeypatch.setattr(NoiseSource, law, lambda self, size, scale, honest=honest: honest(self, size, scale / 2))
+    for module in ("learning_first", "histograms"):
+        monkeypatch.setattr(
+            f"omokage.learn.{module}.release_integers",
+            lambda values, sensitivity, epsilon, source: noise.release_integers(values, sensitivity, 2 * epsilon, source),
+        )
+    result = run(files, "audit", files / "model", "--runs", "1000")
+    assert result.exit_code == 1
+    assert "REFUTED" in result.stdout
+    assert "do not give this model away" in result.stdout
+
+
+def test_a_statement_that_was_written_over_is_found(files):
+    learn(files, "--epochs", "3")
+    path = files / "model" / "model.json"
+    written = json.loads(path.read_text())
+    written["privacy"]["epsilon"] = 0.1
+    path.write_text(json.dumps(written))
+    result = run(files, "audit", files / "model", "--runs", "30")
+    assert result.exit_code == 1
+    assert "does NOT follow from its settings" in result.stdout
+
+
+def test_a_large_epsilon_is_explained(files):
+    assert "protects hardly anybody" in learn(files, "--approach", "learning-first", "--epochs", "2").stdout
+    assert "protects hardly anybody" not in learn(files, "--epochs", "2", "--overwrite").stdout
+
+
+def test_delta_zero_is_for_pure_approaches(files):
+    shown = learn(files, "--approach", "anonymized-learning", "--delta", "0").stdout
+    assert "ε = 1 at δ < 1e-2" in shown
+    with pytest.raises(InputError, match="Gaussian"):
+        learn(files, "--delta", "0", "--overwrite")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("--epsilon", "-1"), "epsilon"),
+        (("--delta", "1.5"), "delta"),
+        (("--delta", "-1e-9"), "delta"),
+        (("--clip", "0"), "clip"),
+        (("--learning-rate", "nan"), "learning_rate"),
+    ],
+)
+def test_settings_are_checked_before_the_table_is_read(files, arguments, word):
+    (files / "table.csv").unlink()
+    with pytest.raises(InputError, match=word):
+        learn(files, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("approach", "module"),
+    [
+        ("dp-sgd", "dp_accounting.pld.privacy_loss_distribution"),
+        ("anonymizing-first", "opendp.prelude"),
+        ("learning-first", "opendp.prelude"),
+        ("dp-sgd", "safetensors.numpy"),
+    ],
+)
+def test_a_missing_extra_is_noticed_before_the_table_is_read(files, approach, module, monkeypatch):
+    learn(files, "--approach", approach, "--epochs", "2")
+    (files / "table.csv").unlink()
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra, match=r"omokage\[dp\]"):
+        learn(files, "--approach", approach, "--overwrite")
+    with pytest.raises(MissingExtra, match=r"omokage\[dp\]"):
+        run(files, "audit", files / "model")
+    if module == "safetensors.numpy":
+        with pytest.raises(MissingExtra, match=r"omokage\[dp\]"):
+            run(files, "predict", files / "model", files / "none.csv", "-o", files / "out.csv")
+
+
+def test_a_delta_of_one_over_the_rows_is_refused(files):
+    with pytest.raises(InputError, match="publishes one of 800 rows"):
+        learn(files, "--delta", "0.00125")
+
+
+def test_one_class_trains(files):
+    """The attack: the command failed for a table of one class and worked for its neighbour."""
+    frame = pl.read_csv(files / "table.csv").with_columns(rich=pl.lit(0))
+    frame.write_csv(files / "table.csv")
+    assert learn(files, "--epochs", "2").exit_code == 0
+
+
+def test_a_schema_of_wrong_types_is_one_sentence(files):
+    (files / "schema.toml").write_text(SCHEMA.replace("classes = [0, 1]", "classes = true"))
+    with pytest.raises(InputError, match=r"schema\.toml: \[target\] classes must be a list"):
+        learn(files)
 
 
 def test_papers_figure_is_named_and_never_alone(files):
@@ -102,6 +209,7 @@ def test_synthetic_table_is_written(files):
         (("--hidden", "a,b"), "--hidden"),
         (("--epsilon", "0"), "epsilon"),
         (("--target", "salary"), "salary"),
+        (("--delta", "0.5"), "delta"),
     ],
 )
 def test_mistakes_are_named(files, arguments, word):

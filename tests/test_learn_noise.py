@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import decimal
 import sys
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
+from scipy.stats import binomtest, chisquare
 
 from omokage.errors import InputError, MissingExtra
+from omokage.learn import noise
 from omokage.learn.noise import NoiseSource, choose, opendp, release_integers
 from omokage.learn.noise_kernels import _coins
+
+ONCE_IN_A_BILLION = 1e-9  # how often a test of secret noise may fail though all is well
 
 
 def test_coins_have_their_bias_to_the_last_digit():
@@ -40,17 +44,47 @@ def probabilities(law, scale, reach):
     return k, weights / weights.sum()
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
-@pytest.mark.parametrize("scale", [0.4, 1.0, 3.7, 20.0])
-def test_samples_follow_their_law(law, scale):
-    source = NoiseSource(seed=7)
-    drawn = getattr(source, law)(200_000, scale)
+def follows(drawn, law, scale):
+    """A chi-square test on the common values, all others in one."""
     k, p = probabilities(law, scale, 2000)
     common = p * len(drawn) > 20
     counted = np.array([(drawn == value).sum() for value in k[common]], float)
     expected = p[common] * len(drawn)
     observed = np.append(counted, len(drawn) - counted.sum())
-    assert chisquare(observed, np.append(expected, len(drawn) - expected.sum())).pvalue > 1e-4
+    return chisquare(observed, np.append(expected, len(drawn) - expected.sum())).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("scale", [0.4, 1.0, 3.7, 20.0])
+def test_samples_follow_their_law(law, scale):
+    assert follows(getattr(NoiseSource(seed=7), law)(200_000, scale), law, scale)
+
+
+@pytest.mark.parametrize("sigma", [0.4, 3.7, 65_536.0 * 3])
+def test_doubtful_gaussians_are_decided_exactly(sigma, monkeypatch):
+    """With every candidate in doubt the exact decision makes them all: the law is the same, and so are most samples."""
+    fast = NoiseSource(seed=7).gaussian(64, sigma)
+    asked = []
+    honest = NoiseSource._accepts
+    monkeypatch.setattr(NoiseSource, "_accepts", lambda self, *given: asked.append(given) or honest(self, *given))
+    assert (NoiseSource(seed=7).gaussian(64, sigma) == fast).all()
+    assert not asked  # a double decides all but one in 2⁴⁵
+    monkeypatch.setattr(noise, "_MARGIN", 1e12)
+    slow = NoiseSource(seed=8).gaussian(4000, sigma)
+    assert len(asked) > 4000
+    assert follows(slow, "gaussian", sigma) if sigma < 100 else abs(slow.std() / sigma - 1) < 0.05
+
+
+def test_an_accept_step_compares_all_digits():
+    """A chance of exactly e⁻¹ᐟ² against random numbers just below and just above it."""
+    source = NoiseSource(seed=1)
+    candidate, sigma, proposal = 2, 1.0, 1.0  # gap = 2 − 1, chance = exp(−1/2)
+    exact = decimal.Context(prec=120)
+    digits = int(exact.multiply(exact.power(2, 192), exact.exp(decimal.Decimal("-0.5"))))
+    word, rest = digits >> 128, digits & (2**128 - 1)
+    for low, accepted in ((rest - 1, True), (rest + 1, False)):
+        source.words = lambda count, low=low: np.array([low >> 64, low & (2**64 - 1)], np.uint64)
+        assert source._accepts(candidate, word, sigma, proposal) is accepted
 
 
 @pytest.mark.parametrize("scale", [2.0**16, 3.3e7])
@@ -93,20 +127,22 @@ def test_opendp_maps_agree_with_our_scales():
     assert dp.m.make_noisy_max(*scores, dp.max_divergence(), scale=2 * 3.0 / 0.7).map(3.0) <= 0.7 * (1 + 1e-12)
 
 
-def test_one_shot_release_has_the_laplace_spread():
-    values = np.full(4000, 17, np.int64)
-    for source in (NoiseSource(), NoiseSource(seed=2)):
-        noisy = release_integers(values, sensitivity=10, epsilon=0.5, source=source)
-        assert abs(np.abs(noisy - 17).mean() / 20 - 1) < 0.1
+@pytest.mark.parametrize("seed", [None, 2])
+def test_one_shot_release_has_the_laplace_spread(seed):
+    """Whether |noise| is above its median is a fair coin; secret noise fails this once in 10⁹ runs."""
+    noisy = release_integers(np.full(4000, 17, np.int64), sensitivity=10, epsilon=0.5, source=NoiseSource(seed))
+    q = np.exp(-1 / 20)
+    beyond = 2 * q**14 / (1 + q)  # P(|noise| ≥ 14)
+    assert binomtest(int((np.abs(noisy - 17) >= 14).sum()), 4000, beyond).pvalue > ONCE_IN_A_BILLION
 
 
 @pytest.mark.parametrize("seed", [None, 4])
 def test_choice_prefers_large_scores(seed):
     source = NoiseSource(seed)
-    picks = [choose(np.array([0.0, 0.0, 50.0]), 1.0, 1.0, source) for _ in range(50)]
-    assert np.mean(np.array(picks) == 2) > 0.9
-    even = [choose(np.array([0.0, 5.0]), 1.0, 1e-3, source) for _ in range(400)]
-    assert 0.35 < np.mean(even) < 0.65
+    assert {choose(np.array([0.0, 0.0, 90.0]), 1.0, 1.0, source) for _ in range(50)} == {2}  # another: e⁻⁴⁵
+    picks = sum(choose(np.array([0.0, 2.0]), 1.0, 1.0, source) for _ in range(400))
+    expected = 1 - np.exp(-1) / 2  # exponential noise of scale 2 on both: the larger wins unless it is 2 behind
+    assert binomtest(picks, 400, expected).pvalue > ONCE_IN_A_BILLION
 
 
 def test_poisson_samples_have_their_rate():

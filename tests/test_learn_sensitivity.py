@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from learn_checks import LEARNERS, SMALL, Silent, check_noise_asked_for, check_reach
 
 from omokage.errors import InputError
 from omokage.learn import (
@@ -21,29 +22,13 @@ from omokage.learn import (
     anonymized_learning,
     dp_sgd,
 )
-from omokage.learn.accounting import GaussianSteps, LaplaceSteps, gaussian_multiplier, pld_epsilon
+from omokage.learn.accounting import GaussianSteps, gaussian_multiplier, naive_epsilon, pld_epsilon
 from omokage.learn.descent import norm_grid, to_grid
-from omokage.learn.histograms import HISTOGRAM_SENSITIVITY
+from omokage.learn.mechanisms import ClippedSum
 from omokage.learn.network import Network, parameter_count
-from omokage.learn.noise import NoiseSource
+from omokage.learn.noise import SAMPLE_DISTANCE, NoiseSource
 
 COLUMNS = 3
-
-
-class Silent(NoiseSource):
-    """Adds nothing; remembers scales."""
-
-    def __init__(self):
-        super().__init__(seed=0)
-        self.scales = []
-
-    def laplace(self, size, scale):
-        self.scales.append(scale)
-        return np.zeros(size, np.int64)
-
-    def gaussian(self, size, sigma):
-        self.scales.append(sigma)
-        return np.zeros(size, np.int64)
 
 
 def neighbours(seed, rows=40):
@@ -69,7 +54,8 @@ def exact_releases(learner, X, y, module, monkeypatch):
     monkeypatch.setattr(module, "descend", descend)
     source = Silent()
     learner.schema_ = Schema(tuple(Numeric(f"x{j}", 0, 1) for j in range(COLUMNS)))
-    _, steps, _ = learner._learn(None, X, y, np.random.default_rng(0), source)
+    learner.settings_ = {}
+    _, steps = learner._learn(None, X, y, np.random.default_rng(0), source)
     return np.array(released), source.scales, steps
 
 
@@ -135,7 +121,8 @@ def test_dp_sgd_adds_the_noise_it_accounts_for(hidden, monkeypatch):
         one, scales, steps = exact_releases(learner, X, y, dp_sgd, monkeypatch)
         other, _, _ = exact_releases(learner, X2, y2, dp_sgd, monkeypatch)
         (claimed,) = steps
-        assert claimed == GaussianSteps(gaussian_multiplier(0.8, 1e-6, 3), 3, 1.0)
+        distance = one.shape[1] * SAMPLE_DISTANCE
+        assert claimed == GaussianSteps(gaussian_multiplier(0.8, 1e-6, 3, 1.0, distance), 3, 1.0, distance)
         grid = dp_sgd.norm_grid(clip, one.shape[1], 2, len(X))
         deviation = scales[0] * grid.step
         distances = np.linalg.norm(one - other, axis=1)
@@ -164,7 +151,9 @@ def test_poisson_sampling_is_drawn_and_accounted(monkeypatch):
     assert {p for _, p in sizes} == {0.05}
     assert np.std([n for n, _ in sizes]) > 2
     assert privacy.epsilon <= 2.0
-    expected = gaussian_multiplier(2.0, 1e-5, 60, 0.05)
+    distance = privacy.parameters * SAMPLE_DISTANCE
+    assert privacy.sampler_distance == 60 * distance
+    expected = gaussian_multiplier(2.0, 1e-5, 60, 0.05, distance)
     assert privacy.epsilon == pytest.approx(pld_epsilon((GaussianSteps(expected, 60, 0.05),), 1e-5))
 
 
@@ -174,7 +163,7 @@ def test_learning_first_covers_a_parameters_whole_range():
     learner.schema_ = Schema(tuple(Numeric(f"x{j}", 0, 1) for j in range(COLUMNS)))
     thetas = []
     for labels in (np.arange(21) % 2, 1 - np.arange(21) % 2):
-        network, steps, _ = learner._learn(None, np.ones((21, COLUMNS)), labels, np.random.default_rng(0), source)
+        network, steps = learner._learn(None, np.ones((21, COLUMNS)), labels, np.random.default_rng(0), source)
         thetas.append(network.theta)
     (claimed,) = steps
     assert set(source.scales) == {claimed.scale}
@@ -184,23 +173,23 @@ def test_learning_first_covers_a_parameters_whole_range():
     assert claimed.epsilon == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=list(LEARNERS))
+def test_a_whole_training_asks_for_the_noise_that_it_claims(learner):
+    check_noise_asked_for(learner)
+
+
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=list(LEARNERS))
+def test_no_hostile_row_moves_a_step_further_than_its_noise_covers(learner):
+    check_reach(learner)
+
+
 def test_anonymizing_first_spends_its_epsilon_once():
-    rng = np.random.default_rng(0)
-    X, y = rng.random((400, COLUMNS)), rng.integers(0, 2, 400)
-    for marginals in ("label", "tree"):
-        source = Silent()
-        learner = AnonymizingFirst(0.9, marginals=marginals, epochs=1)
-        learner.schema_ = Schema(tuple(Numeric(f"x{j}", 0, 1) for j in range(COLUMNS)))
-        binned = learner._binned()
-        codes = np.minimum((X * learner.bins).astype(int), learner.bins - 1)
-        _, steps = learner._publish(codes, y, binned.sizes, source)
-        total = sum(s.epsilon * s.count for s in steps)
-        assert total == pytest.approx(0.9)
-        asked = sorted(HISTOGRAM_SENSITIVITY / s for s in source.scales if s < 1024)
-        listed = sorted(s.epsilon for s in steps if isinstance(s, LaplaceSteps) for _ in range(s.count))
-        assert asked[: len(listed)] == pytest.approx(listed) or marginals == "tree"
-        if marginals == "label":
-            assert len(asked) == COLUMNS
+    for marginals, parts in (("label", 1), ("tree", 3)):
+        budget = AnonymizingFirst(0.9, marginals=marginals, schema=SMALL)._settled()._budget(45_222)
+        assert naive_epsilon(budget.steps()) == pytest.approx(0.9)
+        assert len(budget.steps()) == parts
+        assert budget.columns == 3
+        assert budget.edges == (0 if marginals == "label" else 2)
 
 
 def test_rounding_slack_covers_the_sums():
@@ -216,3 +205,23 @@ def test_rounding_slack_covers_the_sums():
         assert grid.slack < 0.005 * grid.units
     with pytest.raises(InputError, match="too many"):
         norm_grid(1.0, 10, 2, 10**9)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
+def test_the_grid_refuses_what_is_not_finite(value):
+    with pytest.raises(InputError, match="not finite"):
+        to_grid(np.array([0.0, value]), 2.0**-16)
+
+
+def test_sums_do_not_depend_on_the_order_by_more_than_the_slack():
+    """Poisson sampling puts the same records elsewhere; what that changes is in the record's bound."""
+    rng = np.random.default_rng(0)
+    network = Network((9, 6, 2), rng.standard_normal(parameter_count((9, 6, 2))))
+    X, y = rng.random((900, 9)), rng.integers(0, 2, 900)
+    for norm in (1, 2):
+        mechanism = ClippedSum(norm, 0.5, norm_grid(0.5, network.theta.size, norm, 900), 1.0)
+        others = mechanism.exact(network, X, y, np.arange(1, 900))
+        for place in (0, 100, 256, 899):
+            among = np.insert(np.arange(1, 900), min(place, 899), 0)
+            moved = np.linalg.norm(mechanism.exact(network, X, y, among) - others, norm)
+            assert moved <= mechanism.grid.units + mechanism.grid.slack

@@ -20,6 +20,7 @@ from omokage.evaluate.evaluation import evaluate
 from omokage.evaluate.learned import known_pairs, learned_weights
 from omokage.evaluate.rulers import rulers_of
 from omokage.evaluate.spaces import released_codes
+from omokage.grouping import MDAV
 from omokage.maps import MAPS, NMF, PCA, Autoencoder, parse_map
 
 RAW = "optimal assignment, raw units"
@@ -95,6 +96,15 @@ def test_a_map_that_refuses_released_values_is_asked_about_the_nearest_it_takes(
     assert reidentify(x, release, ruler="group").rate > 1 / 300
 
 
+def test_ranks_are_places_among_the_originals_and_between_them():
+    x = np.array([[0.0], [10.0], [10.0], [1000.0]])
+    release = Anonymizer(Mondrian(2), random_state=0).release(x)
+    both = link(x, release)
+    ruler = RULERS["ranks"](type(both)(x, np.array([[-5.0], [5.0], [505.0], [2000.0]]), both.row_of, both.certificate), 0)
+    assert ruler.originals(np.arange(4)).ravel().tolist() == [0.125, 0.5, 0.5, 0.875]
+    assert ruler.released(np.arange(4)).ravel().tolist() == [0.125, 0.3125, 0.6875, 0.875]
+
+
 # ---------------------------------------------------------------------- no ruler beats the promise, the strongest is the maximum
 
 
@@ -108,13 +118,22 @@ def test_no_ruler_beats_one_over_k(correlated, k, maps):
     assert all(result.exact for result in tried.results.values())
 
 
+class FirstColumn(TransformerMixin, BaseEstimator):
+    """A map that sees one column only."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.asarray(X)[:, :1]
+
+
 def test_classes_that_a_ruler_cannot_tell_apart_count_as_one():
-    x = np.column_stack([np.repeat([0.0, 1.0], 4), np.zeros(8)])
-    release = Anonymizer(Mondrian(2), random_state=0).release(x + np.column_stack([np.zeros(8), np.tile([0, 0, 1, 1], 2)]))
-    both = link(x + np.column_stack([np.zeros(8), np.tile([0, 0, 1, 1], 2)]), release)
-    assert reidentify(None, both).rate == 0.5
-    blind = reidentify(None, type(both)(both.x[:, :1], both.y[:, :1], both.row_of, both.certificate))
-    assert blind.rate == 0.25
+    x = np.column_stack([np.repeat([0.0, 1.0], 4), np.arange(8) ** 2])
+    release = Anonymizer(MDAV(2), group_map=FirstColumn(), random_state=0).release(x)
+    assert release.certificate.found.groups == 4  # in pairs that the group map sees alike
+    assert reidentify(x, release, ruler="group").rate == 0.25
+    assert reidentify(x, release, ruler="group", attack="nearest").rate == 0.25
 
 
 def test_a_time_limit_leaves_out_the_weaker_rulers_and_says_so(correlated):
@@ -239,10 +258,44 @@ def test_a_map_of_the_users_own_is_used_in_memory_and_missed_aloud_in_files(tmp_
 def test_every_ruler_is_tried_where_it_applies(correlated):
     noisy = Anonymizer(noise=Laplace(0.1, random_state=0), synthesis_map=PCA(3), random_state=0).release(correlated)
     grouped = made(5, "std+pca:4", "pca:5").release(correlated)
-    assert set(rulers_of(link(correlated, noisy))[0]) == set(RULERS) - {"group"}
+    assert set(rulers_of(link(correlated, noisy))[0]) == set(RULERS) - {"group", "repeated"}
     assert set(rulers_of(link(correlated, grouped))[0]) == set(RULERS) - {"likelihood"}
     with pytest.raises(InputError, match="no ruler 'thumb'"):
         reidentify(correlated, grouped, ruler="thumb")
+
+
+# ---------------------------------------------------------------------- the method repeated
+
+
+@pytest.mark.parametrize("grouper", [Mondrian(5), MDAV(5)])
+def test_a_grouping_without_random_numbers_is_repeated_by_anybody(correlated, grouper):
+    """Only the size of its class protects a record then: the rate is classes by rows."""
+    release = Anonymizer(grouper, random_state=1).release(correlated)
+    tried = attack_all(link(correlated, release))
+    assert tried.strongest.rate == pytest.approx(release.certificate.found.groups / 500)
+    assert tried.results["nearest record, the method repeated"].rate == tried.strongest.rate
+    assert tried.results[RAW].rate < 0.9 * tried.strongest.rate
+
+
+def test_a_mixed_table_is_repeated_from_its_files(tmp_path):
+    mixed().write_csv(tmp_path / "t.csv")
+    roles = Roles(quasi=["age", "zip", "sex", "pay"], sensitive=["ill"])
+    release = Anonymizer(Mondrian(4), digits=6).release(read_table(tmp_path / "t.csv"), roles=roles)
+    release.write(tmp_path / "out", key=tmp_path / "key.json")
+    both = link_files(tmp_path / "t.csv", tmp_path / "out", tmp_path / "key.json")
+    assert reidentify(None, both, ruler="repeated").rate == pytest.approx(release.certificate.found.groups / 240)
+
+
+def test_a_secret_seed_keeps_the_method_from_being_repeated():
+    x = np.random.default_rng(0).normal(size=(1500, 6))
+    release = Anonymizer(Cells(4), random_state=0).release(x)  # the attacker is also given 0, for another purpose
+    rate = reidentify(x, release, ruler="repeated", random_state=0).rate
+    assert rate < 0.5 * release.certificate.found.groups / 1500
+
+
+def test_groups_of_persons_are_missed_aloud(correlated):
+    release = Anonymizer(Mondrian(5)).release(correlated, person=np.arange(500) // 2)
+    assert "groups of persons" in attack_all(link(correlated, release)).missing["both attacks, repeated ruler"]
 
 
 # ---------------------------------------------------------------------- compare and evaluate say the same

@@ -10,14 +10,14 @@ import pytest
 
 from omokage.errors import InputError, TableError
 from omokage.tables.table import KINDS, kind_of
-from omokage.unify import DEFAULT_UNIFIER, MATRIX_UNIFIERS, UNIFIERS, check_unifier, common_prefix, unify_column
+from omokage.unify import DEFAULT_UNIFIER, MATRIX_UNIFIERS, UNIFIERS, Classes, check_unifier, common_prefix, unify_column
 
 LABELS = np.array([0, 0, 1, 1, 1])
 
 
-def unified(values, how, kind=None, labels=LABELS, weights=None):
+def unified(values, how, kind=None, labels=LABELS, persons=None, hide=None):
     column = pl.Series("c", values)
-    return unify_column(column, kind or kind_of(column), how, labels, weights).to_list()
+    return unify_column(column, kind or kind_of(column), how, Classes(labels, persons, hide)).to_list()
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,15 @@ def test_by_hand(values, how, answer):
 
 
 def test_whole_numbers_stay_whole_only_if_all_means_are():
-    whole = unify_column(pl.Series("c", [1, 3, 2, 2, 2]), "number", "mean", LABELS)
+    whole = unify_column(pl.Series("c", [1, 3, 2, 2, 2]), "number", "mean", Classes(LABELS))
     assert whole.dtype == pl.Int64
-    assert unify_column(pl.Series("c", [1, 2, 2, 2, 2]), "number", "mean", LABELS).dtype == pl.Float64
+    assert unify_column(pl.Series("c", [1, 2, 2, 2, 2]), "number", "mean", Classes(LABELS)).dtype == pl.Float64
 
 
 def test_a_person_with_many_rows_counts_once():
     # person A has two rows of 10, person B one row of 40
     weights = np.array([0.5, 0.5, 1.0])
-    assert unified([10, 10, 40], "mean", labels=np.zeros(3, dtype=np.int64), weights=weights) == [25]
+    assert unified([10, 10, 40], "mean", labels=np.zeros(3, dtype=np.int64), persons=np.array([0, 0, 1])) == [25]
     z = np.array([[10.0], [10.0], [40.0]])
     assert MATRIX_UNIFIERS["mean"].unify(z, np.zeros(3, dtype=np.int64), weights).tolist() == [[25.0]]
 

@@ -7,7 +7,8 @@ synthesis maps MIKU; with noise instead of a grouper the DR paper's other half.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,14 @@ from .maps.run import describe, finite, seeded, way_back
 from .noise import Laplace
 from .notes import telling_columns, uneven_units
 from .release import Release, require_promise, shuffled
-from .tables.encode import Scale, as_numbers, encode
+from .tables.encode import MOST, SCALES, Scale, as_numbers, encode
+from .tables.formulas import escaped, formula_notes
 from .tables.read import with_kinds
 from .tables.roles import Roles
 from .tables.table import Kind, Table, as_table, is_frame
 from .tables.write import rebuilt
-from .unify import DEFAULT_UNIFIER, MATRIX_UNIFIERS, Weights, check_unifier, unify_column
+from .unify import DEFAULT_UNIFIER, MATRIX_UNIFIERS, Classes, Median, check_unifier
+from .unify.notes import RARES, Rare, unify_rare
 
 Progress = Callable[[str], None]
 
@@ -70,6 +73,10 @@ class Anonymizer:
         How the columns of a table are put on one scale to be grouped without a map.
     digits : int or None
         Significant digits of released numbers; None keeps all.
+    rare : {"hide", "show"}
+        Whether a value that fewer than k persons have may show in a set, a mode, a median or as the end of a range.
+    escape_formulas : bool
+        Put an apostrophe before text that a spreadsheet would run as a formula.
     random_state : int or None
         Fixes groupers and maps that were given no seed of their own, and the order of the released rows. It is written
         only into the secret key; noise never uses it.
@@ -95,6 +102,8 @@ class Anonymizer:
         constraints: Sequence[Constraint] = (),
         scale: Scale = "range",
         digits: int | None = None,
+        rare: Rare = "hide",
+        escape_formulas: bool = False,
         random_state: int | None = None,
     ) -> None:
         self.grouper = grouper
@@ -105,6 +114,8 @@ class Anonymizer:
         self.constraints = constraints
         self.scale = scale
         self.digits = digits
+        self.rare = rare
+        self.escape_formulas = escape_formulas
         self.random_state = random_state
 
     def release(
@@ -137,15 +148,23 @@ class Anonymizer:
             return self._release_table(data, roles or Roles(rest="quasi"), kinds or {}, unify or {}, seed, progress)
         if roles is not None or kinds or unify:
             raise InputError("an array has no named columns: roles, kinds and unify are for frames")
-        return self._release_array(np.asarray(data), person_codes(person), seed, progress)
+        return self._release_array(_as_rows(data), person_codes(person), seed, progress)
 
     def _check(self) -> None:
         if (self.grouper is None) == (self.noise is None):
             raise InputError("give a grouper or noise, one of the two")
         if self.grouper is not None:
+            if not (hasattr(self.grouper, "k") and hasattr(self.grouper, "fit_predict")):
+                raise InputError(f"grouper must have k and fit_predict, but it is of type {type(self.grouper).__name__}")
             check_k(self.grouper.k)
-        if self.digits is not None and self.digits < 1:
-            raise InputError(f"digits must be at least 1, but it is {self.digits}")
+        if self.noise is not None and not (hasattr(self.noise, "add") and hasattr(self.noise, "scale")):
+            raise InputError(f"noise must be a Laplace, but it is of type {type(self.noise).__name__}")
+        if self.digits is not None and (not isinstance(self.digits, Integral) or self.digits < 1):
+            raise InputError(f"digits must be None or a whole number from 1, but it is {self.digits!r}")
+        for name, choices in (("scale", SCALES), ("rare", RARES)):
+            if getattr(self, name) not in choices:
+                raise InputError(f"{name} can be {', '.join(choices)}, not {getattr(self, name)!r}")
+        self._matrix_unifier(None)
         for name in ("group_map", "synthesis_map"):
             if getattr(self, name) is not None and not hasattr(getattr(self, name), "fit"):
                 raise InputError(f"{name} must be a transformer, but it is of type {type(getattr(self, name)).__name__}")
@@ -180,12 +199,19 @@ class Anonymizer:
         progress("grouping")
         labels = merge(self._group(z, persons, seed), z)
         progress("unifying")
-        unifier = MATRIX_UNIFIERS.get(self.unifier, self.unifier) if isinstance(self.unifier, str) else self.unifier
-        if isinstance(unifier, str):
-            raise InputError(f"there is no unifier {unifier!r} for mapped data: they are {', '.join(MATRIX_UNIFIERS)}")
+        unifier = self._matrix_unifier(persons)
         # one way back per group, not per row: the same mean must not come back differently
         unified = self._rounded(way_back(synthesis, unifier.unify(s, labels, person_weights(persons)), x))
         return _Grouped(labels, unified, None if self.synthesis_map is None else synthesis, group)
+
+    def _matrix_unifier(self, persons: Labels | None) -> Any:
+        """The unifier of mapped data; a median that shows no rare value."""
+        unifier = MATRIX_UNIFIERS.get(self.unifier) if isinstance(self.unifier, str) else self.unifier
+        if unifier is None or not hasattr(unifier, "unify"):
+            raise InputError(f"there is no unifier {self.unifier!r} for mapped data: they are {', '.join(MATRIX_UNIFIERS)}")
+        if isinstance(unifier, Median) and self.rare == "hide" and self.grouper is not None:
+            return replace(unifier, hide=int(self.grouper.k), persons=persons)
+        return unifier
 
     def _group(self, z: NDArray[Any], persons: Labels | None, seed: int) -> Labels:
         """Group rows, or persons by the mean of their rows."""
@@ -203,15 +229,17 @@ class Anonymizer:
         if self.digits is None:
             return values + 0.0  # no negative zero, which would look like another value
         size = np.abs(values)
-        place = np.where(size > 0, np.floor(np.log10(np.where(size > 0, size, 1.0))), 0.0)
-        unit = 10.0 ** (self.digits - 1 - place)
-        rounded: NDArray[Any] = (np.round(values.astype(np.float64) * unit) / unit + 0.0).astype(values.dtype)
-        return rounded
+        usual = (size > 1e-290) & (size < 1e290)
+        place = np.floor(np.log10(np.where(usual, size, 1.0)))
+        unit = 10.0 ** (min(self.digits, 17) - 1 - place)
+        rounded: NDArray[Any] = np.round(values.astype(np.float64) * unit) / unit + 0.0
+        for at in zip(*np.nonzero(~usual & (size > 0)), strict=True):  # powers of ten near the ends of floats overflow
+            rounded[at] = float(f"{values[at]:.{min(self.digits, 17) - 1}e}")
+        return rounded.astype(values.dtype)
 
     # ------------------------------------------------------------------ arrays
 
-    def _release_array(self, data: NDArray[Any], persons: Labels | None, seed: int, progress: Progress) -> Release:
-        x = _as_rows(data)
+    def _release_array(self, x: NDArray[Any], persons: Labels | None, seed: int, progress: Progress) -> Release:
         if self.constraints:
             raise InputError("l-diversity and t-closeness need a frame with a sensitive column")
         if persons is not None and len(persons) != len(x):
@@ -270,10 +298,12 @@ class Anonymizer:
             groups = pl.DataFrame(done.unified, schema=quasi, orient="row")
         else:
             (labels, group), synthesis = self._group_columns(table, quasi, persons, seed, progress, merge), None
-            weights = person_weights(persons)
-            groups = pl.DataFrame([self._unify(table, c, labels, weights) for c in columns if c.role == "quasi"])
+            groups, rare = self._unify(table, columns, Classes(labels, persons, int(self.grouper.k)))
+            notes += rare
         progress("arranging")
         order, frame = self._arrange(table, columns, groups, labels, seed)
+        frame = escaped(frame) if self.escape_formulas else frame
+        notes += formula_notes(frame) if table.format == "csv" else []
         key = Key.of(labels if self.noise is None else None, order, persons, seed, table.sha256)
         found = recount(frame, columns, self.constraints, key.persons_by_row())
         certificate = self._certificate(found, columns, persons, Source(len(frame), len(table.frame.columns)), notes)
@@ -318,19 +348,27 @@ class Anonymizer:
             columns.append(Column(name, part, table.kinds[name], how))  # type: ignore[arg-type]
         return tuple(columns)
 
-    def _unify(self, table: Table, column: Column, labels: Labels, weights: Weights) -> pl.Series:
-        kind = table.kinds[column.name]
-        out = unify_column(table.frame[column.name], kind, column.unify or "", labels, weights)
-        if out.dtype.is_float():
-            out = pl.Series(column.name, self._rounded(out.to_numpy())).fill_nan(None)
-        return out
+    def _unify(self, table: Table, columns: Sequence[Column], classes: Classes) -> tuple[pl.DataFrame, list[str]]:
+        """What the groups become, column by column, and what is to be noted about rare and extreme values."""
+        groups: dict[str, pl.Series] = {}
+        notes: list[str] = []
+        for column in columns:
+            if column.role == "quasi":
+                cells = table.frame[column.name]
+                out, found, _ = unify_rare(cells, table.kinds[column.name], column.unify or "", classes, self.rare)
+                notes += found
+                if out.dtype.is_float():
+                    out = pl.Series(column.name, self._rounded(out.to_numpy()), nan_to_null=True)
+                groups[column.name] = out
+        return pl.DataFrame(groups), notes
 
     def _arrange(
         self, table: Table, columns: Sequence[Column], groups: pl.DataFrame, labels: Labels, seed: int
     ) -> tuple[Labels, pl.DataFrame]:
         """Put the released rows in an order that depends on what is released and the seed alone."""
         quasi = list(groups.columns)
-        rank = groups.select(pl.arg_sort_by(quasi)).to_series().to_numpy()
+        keys = pl.DataFrame([column.alias(f"c{j}") for j, column in enumerate(groups)])  # a name such as ^a$ is a pattern
+        rank = keys.select(pl.arg_sort_by(keys.columns)).to_series().to_numpy()
         place = np.empty(len(rank), dtype=np.int64)
         place[rank] = np.arange(len(rank))
         classes = classes_of_frame(groups, quasi)  # groups released alike share one place, so the order cannot tell them apart
@@ -371,12 +409,19 @@ class Anonymizer:
         return certificate
 
 
-def _as_rows(data: NDArray[Any]) -> NDArray[Any]:
-    if data.ndim != 2:
-        raise InputError(f"a matrix of rows × columns is needed, but the data have shape {data.shape}")
-    if data.dtype.kind not in "fiub":
-        raise InputError(f"an array of numbers is needed, but it is of type {data.dtype}: give a frame for mixed columns")
-    return data if data.dtype in (np.float32, np.float64) else data.astype(np.float64)
+def _as_rows(data: Any) -> NDArray[Any]:
+    try:
+        x = np.asarray(data)
+    except ValueError:
+        raise InputError("a matrix of rows × columns is needed, but the rows are not of one length") from None
+    if x.ndim != 2 or 0 in x.shape:
+        raise InputError(f"a matrix of rows × columns is needed, but the data have shape {x.shape}")
+    if x.dtype.kind not in "fiub":
+        raise InputError(f"an array of numbers is needed, but it is of type {x.dtype}: give a frame for mixed columns")
+    x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
+    if max(-float(x.min()), float(x.max())) > MOST and np.isfinite(x).all():
+        raise InputError(f"the data hold numbers beyond {MOST:g}: scale them")
+    return x
 
 
 def _same_type(frame: pl.DataFrame, like: Any) -> Any:

@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from .base.files import write_new
+from .base.files import require_file, write_new
 from .base.plain import plain
 from .base.reading import read_regular
 from .errors import InputError
@@ -29,12 +29,9 @@ def keygen(path: Path) -> tuple[Path, Path]:
     key = Ed25519PrivateKey.generate()
     secret = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     shown = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    require_file(public, overwrite=False, ours=lambda _: False)
+    write_new(path, secret, overwrite=False, ours=lambda _: False, private=True)
     write_new(public, shown, overwrite=False, ours=lambda _: False)
-    try:
-        write_new(path, secret, overwrite=False, ours=lambda _: False, private=True)
-    except BaseException:
-        public.unlink(missing_ok=True)  # written just now, and of no use alone
-        raise
     return path, public
 
 

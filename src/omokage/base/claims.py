@@ -40,12 +40,14 @@ class _BusyError(OutputError):
 class Claim:
     """An output that only this process may write; see :func:`claimed`."""
 
-    def __init__(self, place: Path, handle: int) -> None:
+    def __init__(self, place: Path) -> None:
+        missing = [folder for folder in place.parents if not folder.exists()]
+        self._handle = _lock(place)
+        self._made = missing  # folders above the output, the innermost first
         self.place = place
         self.stage = stage_of(place)
         self.new = self.stage / _NEW
         self.writing = threading.RLock()  # threads of one process share the claim and take turns to write
-        self._handle = handle
         self._users = 0
 
     def ready(self) -> Path:
@@ -72,14 +74,18 @@ class Claim:
         remove(self.new)
 
     def _release(self) -> None:
-        remove(self.new)
-        kept = any(_READY.fullmatch(name) for name in os.listdir(self.stage))
-        if os.name != "nt" and not kept:
-            os.unlink(self.stage / _LOCK)  # while it is held: others look whether the lock they got is still there
-        os.close(self._handle)
-        if os.name == "nt" and not kept:
+        try:
+            remove(self.new)
+            if not any(_READY.fullmatch(name) for name in os.listdir(self.stage)) and os.name != "nt":
+                os.unlink(self.stage / _LOCK)  # while it is held: others look whether the lock they got is still there
+        finally:
+            os.close(self._handle)
+        if os.name == "nt":  # which does not delete what is open; nobody can have opened it but to wait for us
             os.unlink(self.stage / _LOCK)
         os.rmdir(self.stage)  # refused if another run has taken the folder over meanwhile
+        if not os.path.lexists(self.place):
+            for folder in self._made:
+                os.rmdir(folder)  # refused if anything is in it
 
 
 def remove(path: Path) -> None:
@@ -114,7 +120,8 @@ def claimed(target: str | Path, *, wait: bool = False) -> Iterator[Claim]:
     """Hold an output for as long as the block runs, so that no other run writes it meanwhile.
 
     May be nested and is shared by the threads of a process: a command claims its outputs before it does any work, and what
-    writes them later claims them again. A link is followed. Folders above the output are made.
+    writes them later claims them again. A link is followed. Folders above the output are made, and
+    removed again if nothing is written.
 
     Parameters
     ----------
@@ -143,7 +150,7 @@ def _claim(place: Path, wait: bool) -> Claim:
         try:
             with _guard:
                 if place not in _held:
-                    _held[place] = Claim(place, _lock(place))
+                    _held[place] = Claim(place)
                 _held[place]._users += 1
                 return _held[place]
         except _BusyError:
@@ -158,17 +165,16 @@ def _claim(place: Path, wait: bool) -> Claim:
 
 def _lock(place: Path) -> int:
     """Make the stage and take its lock; what a killed run was writing there is deleted."""
-    if not place.name:
-        raise OutputError(f"{place} cannot be written: choose a file or folder in it")
+    if not place.name or os.path.ismount(place):
+        raise OutputError(f"{place} cannot be written as a whole, for something is mounted there: choose a file or folder in it")
     stage = stage_of(place)
     while True:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            os.mkdir(stage, 0o700)
         try:
-            _require_ours(stage)
+            if not _made(stage):
+                _require_ours(stage)
             handle = os.open(stage / _LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-        except FileNotFoundError:  # the run that had it has just ended
+        except FileNotFoundError:  # the run that had it has just ended, and removed it
             continue
         try:
             if _locked(handle, place):
@@ -198,12 +204,26 @@ def _locked(handle: int, place: Path) -> bool:
         return False
 
 
+def _made(stage: Path) -> bool:
+    """Make the stage; False if one is there, or has just been removed with the folder it was in."""
+    try:
+        os.mkdir(stage, 0o700)
+    except FileExistsError:
+        return False
+    except FileNotFoundError:
+        if stage.parent.exists():  # a file system that takes no new names
+            raise NotADirectoryError(errno.ENOTDIR, "No new names are possible there") from None
+        raise
+    return True
+
+
 def _require_ours(stage: Path) -> None:
-    """Refuse a folder at the stage's place that another user made, that others can read, or that holds anything else."""
+    """Refuse what lies at the stage's place if another user made it, or if it holds anything else; close it to others."""
     state = os.lstat(stage)
-    private = os.name == "nt" or (state.st_uid == os.geteuid() and not state.st_mode & 0o077)
-    if not stat.S_ISDIR(state.st_mode) or not private:
-        raise OutputError(f"{stage} is not a private folder of yours: remove it, or choose another place")
+    if not stat.S_ISDIR(state.st_mode) or (os.name != "nt" and state.st_uid != os.geteuid()):
+        raise OutputError(f"{stage} is not a folder of yours: remove it, or choose another place")
+    if state.st_mode & 0o077:
+        os.chmod(stage, 0o700)  # without effect where modes are not kept, as on a USB stick
     names = {name for name in os.listdir(stage) if not name.startswith(_TO_NFS)}
     if names - {_LOCK, _NEW} - {name for name in names if _READY.fullmatch(name)} or (names and _LOCK not in names):
         raise OutputError(f"{stage} holds files that Omokage did not write: move them away, or choose another place")

@@ -23,10 +23,11 @@ def read_regular(path: Path, most: int) -> bytes:
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or "its name cannot be used"
         raise InputError(f"{name} cannot be read: {reason}") from None
+    state = os.fstat(handle)
+    if not stat.S_ISREG(state.st_mode):  # before it becomes a file object, which a folder cannot
+        os.close(handle)
+        raise InputError(f"{name} is not a regular file: give a file")
     with os.fdopen(handle, "rb") as file:
-        state = os.fstat(file.fileno())
-        if not stat.S_ISREG(state.st_mode):
-            raise InputError(f"{name} is not a regular file: give a file")
         if state.st_size > most:
             raise InputError(f"{name} has {state.st_size:,} bytes, but at most {most:,} are read: is it the right file?")
         try:

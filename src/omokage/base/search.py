@@ -49,7 +49,7 @@ class Strings:
             for place in places.tolist():
                 for length in sorted(self._lengths[int(keys[place])]):
                     string = content[start + place : start + place + length]
-                    if string in self.strings:
+                    if len(string) == length and string in self.strings:
                         yield start + place, string
 
 

@@ -18,7 +18,7 @@ from .outputs import hold
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..learn import Schema
+    from ..learn import Attack, Audit, Privacy, Schema
 
 PRIVACY = "Privacy"
 TRAINING = "Training"
@@ -46,7 +46,13 @@ def learn(
         rich_help_panel=PRIVACY,
     ),
     epsilon: float = typer.Option(1.0, "--epsilon", help="Privacy budget; see the two lines it prints.", rich_help_panel=PRIVACY),
-    delta: float = typer.Option(1e-5, "--delta", help="Where the (ε, δ) guarantee is read off.", rich_help_panel=PRIVACY),
+    delta: float = typer.Option(
+        None,
+        "--delta",
+        help="δ of the guarantee, below one over the number of rows [default: 1e-5, or half of that one over the rows "
+        "if it is smaller]; 0 for a pure ε, not with dp-sgd.",
+        rich_help_panel=PRIVACY,
+    ),
     sensitivity: str = typer.Option(
         None, "--sensitivity", help="anonymized-learning: l1, element or interval.", rich_help_panel=PRIVACY
     ),
@@ -66,8 +72,8 @@ def learn(
 ) -> None:
     """Learn a network that may be given away."""
     from ..learn import APPROACHES, save_model
-    from ..learn.saving import require_model
-    from ..learn.schema import read_records
+    from ..learn.records import read_records
+    from ..learn.saving import require_model, safetensors
 
     if approach not in APPROACHES:
         raise InputError(f"--approach must be one of {', '.join(sorted(APPROACHES))}, got {approach!r}")
@@ -91,6 +97,8 @@ def learn(
     }
     model = APPROACHES[approach](epsilon=epsilon, delta=delta, schema=public)
     model.set_params(**_applicable(model.get_params(), given, approach))
+    model.check()
+    safetensors()
     with stages() as stage:
         stage(f"reading {source.name}")
         frame = read_records(source)
@@ -101,36 +109,72 @@ def learn(
         if synthetic is not None:
             _write_csv(model.synthetic_, synthetic, overwrite)
     for line in model.privacy_.lines():
-        out.print(line, markup=False)
-    out.print(f"tuning: {model.privacy_.tuned}", markup=False)
+        out.print(line)
+    out.print(f"tuning: {model.privacy_.tuned}")
 
 
 def audit(
     folder: Path = typer.Argument(..., metavar="MODEL", help="A model folder."),
-    visible: str = typer.Option("model", "--visible", help="What the attacker sees: model, or bias (the last one alone)."),
-    runs: int = typer.Option(1000, "--runs", min=20, help="Trainings in each of two worlds."),
-    rows: int = typer.Option(21, "--rows", min=3, help="Rows of the worst-case tables."),
-    confidence: float = typer.Option(0.99, "--confidence", help="Of the measured lower bound."),
+    visible: str = typer.Option(
+        "steps", "--visible", help="What the attacker sees: steps (every noisy step), model, or bias (the last one alone)."
+    ),
+    runs: int = typer.Option(1000, "--runs", min=20, help="Runs in each of two worlds."),
+    rows: int = typer.Option(None, "--rows", min=3, help="Rows of the worst-case tables, for model and bias.", show_default="21"),
+    confidence: float = typer.Option(0.999, "--confidence", help="Of the measured lower bounds."),
 ) -> None:
     """Measure what an attacker learns about one row from a learner with a model's settings."""
+    from ..learn import attack, load_model
     from ..learn import audit as measure
-    from ..learn import load_model
 
+    if visible not in ("steps", "model", "bias"):
+        raise InputError(f"--visible must be steps, model or bias, got {visible!r}")
+    if rows is not None and visible == "steps":
+        raise InputError("--rows needs --visible model or bias: steps are audited for the model's own number of rows")
     model = load_model(folder)
-    with stages() as stage:
-        stage(f"training {2 * runs} times")
-        result = measure(model, visible=visible, runs=runs, rows=rows, confidence=confidence)
+    model.check()
+    if visible == "steps":
+        with stages() as stage:
+            stage(f"running every step {2 * runs} times")
+            audited = measure(model, runs=runs, confidence=confidence)
+        held = _show_audit(audited, model.privacy_)
+    else:
+        with stages() as stage:
+            stage(f"training {2 * runs} times")
+            attacked = attack(model, visible=visible, runs=runs, rows=rows or 21, confidence=confidence)
+        held = _show_attack(attacked)
+    if not held:
+        out.print("the claim is REFUTED: do not give this model away")
+        raise typer.Exit(1)
+    out.print("no claim is refuted")
+
+
+def _show_audit(result: Audit, privacy: Privacy) -> bool:
+    for f in result.findings:
+        times = f"{f.count} × " if f.count > 1 else ""
+        verdict = "" if f.holds else ": REFUTED"
+        found = f"claimed {f.claimed:.4g}, measured ≥ {f.measured:.4g}{verdict}"
+        if f.measure == "rate":
+            out.print(f"{f.name}: a row is drawn with probability {found}")
+        else:
+            out.print(f"{times}{f.name}: {f.measure} of one row in one step: {found}")
+            moved = "" if f.moved <= 1.0 else ": REFUTED"
+            out.print(f"    the worst row found moves it by {f.moved:.1%} of what the noise covers{moved}")
+    confidence = f"{result.confidence:.1%} confidence"
+    out.print(f"whole model at that noise: ε ≥ {result.epsilon_measured:.4g} at δ = {result.delta:g} with {confidence}")
+    out.print(f"whole model as these settings claim for {result.records} rows: ε = {result.epsilon_claimed:.6g}")
+    follows = "" if result.statement_follows else ", which does NOT follow from its settings"
+    out.print(f"the model's own statement, {privacy.lines()[1]}{follows}")
+    return result.holds
+
+
+def _show_attack(result: Attack) -> bool:
     seen = "the whole release" if result.visible == "model" else "one bias"
-    out.print(f"measured from {seen}: ε ≥ {result.epsilon_measured:.3g} with {result.confidence:.1%} confidence", markup=False)
-    whole = f"ε = {result.epsilon_whole_model:.6g}"
-    out.print(f"claimed for these settings on {rows} rows: {whole} at δ = {result.delta:g}", markup=False)
+    out.print(f"measured from {seen}: ε ≥ {result.epsilon_measured:.3g} with {result.confidence:.1%} confidence")
+    out.print(f"claimed for these settings on the attacked table: ε = {result.epsilon_whole_model:.6g} at δ = {result.delta:g}")
     if result.epsilon_per_parameter is not None:
         verdict = " (refuted)" if result.refutes_per_parameter else ""
-        out.print(f"the paper's ε for each parameter: {result.epsilon_per_parameter:g}{verdict}", markup=False)
-    out.print(f"the model's own statement, {model.privacy_.lines()[1]}", markup=False)
-    if not result.holds:
-        out.print("the claim is refuted", markup=False)
-        raise typer.Exit(1)
+        out.print(f"the paper's ε for each parameter: {result.epsilon_per_parameter:g}{verdict}")
+    return result.holds
 
 
 def predict(
@@ -144,7 +188,7 @@ def predict(
     import polars as pl
 
     from ..learn import load_model
-    from ..learn.schema import read_records
+    from ..learn.records import read_records
 
     hold(context, output, inputs=(folder, source))
     require_file(output, overwrite=overwrite, ours=_has_columns(["prediction", "probability"]))
@@ -153,7 +197,7 @@ def predict(
     best = chances.argmax(axis=1)
     answers = pl.DataFrame({"prediction": model.classes_[best].tolist(), "probability": chances.max(axis=1)})
     _write_csv(answers, output, overwrite)
-    out.print(f"{answers.height} predictions in {output}", markup=False)
+    out.print(f"{answers.height} predictions in {output}")
 
 
 def _schema(path: Path, target: str | None) -> Schema:

@@ -74,6 +74,12 @@ def table(
     scale: str = typer.Option(
         "range", "--scale", help="How columns are made comparable without a map: range, std, none.", rich_help_panel=METHOD
     ),
+    rare: str = typer.Option(
+        "hide",
+        "--rare",
+        help="Values that fewer than k people have, in sets, modes, medians and ends of ranges: hide or show.",
+        rich_help_panel=METHOD,
+    ),
     l_diversity: float = typer.Option(
         None, "--l-diversity", help="Least number of sensitive values in a group.", rich_help_panel=METHOD
     ),
@@ -81,9 +87,17 @@ def table(
     t_closeness: float = typer.Option(
         None, "--t-closeness", help="Most a group's sensitive values may differ from the table's.", rich_help_panel=METHOD
     ),
-    seed: int = typer.Option(None, "--seed", help="Makes a release repeatable; noise is never seeded.", rich_help_panel=METHOD),
+    seed: int = typer.Option(
+        None,
+        "--seed",
+        help="Makes a release repeatable, also for whoever guesses it; noise is never seeded.",
+        rich_help_panel=METHOD,
+    ),
     digits: int = typer.Option(
         6, "--digits", help="Significant digits of released numbers; 0 keeps all.", rich_help_panel=OUTPUT
+    ),
+    escape_formulas: bool = typer.Option(
+        False, "--escape-formulas", help="Put ' before text that a spreadsheet would run as a formula.", rich_help_panel=OUTPUT
     ),
     key: Path = typer.Option(
         None, "--key", help="Also write the secret link from input rows to groups, here.", rich_help_panel=OUTPUT
@@ -101,7 +115,7 @@ def table(
     hold(context, output, key, inputs=(source,))
     require_places(output, key, overwrite)
     anonymizer = _anonymizer(k, noise, map_, group_map, synthesis_map, grouping, scale, seed, digits)
-    anonymizer.unifier = unifier
+    anonymizer.unifier, anonymizer.rare, anonymizer.escape_formulas = unifier, rare, escape_formulas
     anonymizer.constraints = _constraints(l_diversity, l_entropy, t_closeness)
     roles = Roles(names(identifier), names(quasi), names(sensitive), names(keep), person, rest)  # type: ignore[arg-type]
     with stages() as say:

@@ -212,17 +212,23 @@ def compatible(cell: str | None, value: str | None, how: str) -> bool:
     --------
     >>> compatible("012*", "0123", "prefix"), compatible("[22, 26]", "24", "range"), compatible("{a, b}", "c", "set")
     (True, True, False)
+    >>> compatible("[22, *]", "99", "range"), compatible("{*, a}", "c", "set")
+    (True, True)
     """
     if cell is None or cell == "*" or value is None:
         return cell == "*" or value is None
     if cell == value:
         return True
-    if how == "prefix" and cell.endswith("*"):
+    if how in ("prefix", "set", "mode") and cell.endswith("*"):
         return value.startswith(cell.rstrip("*"))
     if how == "range" and cell.startswith("["):
         low, _, high = cell[1:-1].partition(", ")
-        try:
-            return float(low) <= float(value) <= float(high)
-        except ValueError:
-            return low <= value <= high
-    return how == "set" and cell.startswith("{") and value in cell[1:-1].split(", ")
+        return (low == "*" or _before(low, value)) and (high == "*" or _before(value, high))
+    return how == "set" and cell.startswith("{") and any(compatible(part, value, how) for part in cell[1:-1].split(", "))
+
+
+def _before(a: str, b: str) -> bool:
+    try:
+        return float(a) <= float(b)
+    except ValueError:
+        return a <= b

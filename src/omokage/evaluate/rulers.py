@@ -9,6 +9,7 @@ group       where the release was grouped
 synthesis   where it was averaged, or noise added
 likelihood  for noise: how probable the difference is under the noise that the certificate names
 learned     by weights learned from a few pairs known from elsewhere
+repeated    for groups: from the row that the published method, run again, makes of the original
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..errors import InputError, MapError, OmokageError
 from ..grouping.matrix import Labels
 from .learned import LEAST_KNOWN, known_pairs, learned_weights
 from .linked import Linked
+from .repeated import repeated_rows
 from .spaces import Space, group_space, synthesis_space
 from .transport import distinct_rows
 
@@ -145,6 +147,12 @@ def learned(both: Linked, seed: int) -> Ruler:
     return _of(both, f"weights learned from {len(known)} known pairs", lambda rows: rows @ weights, known)
 
 
+def repeated(both: Linked, seed: int) -> Ruler:
+    unit = _unit(both)
+    expected = repeated_rows(both, seed) / unit
+    return Ruler("the method repeated", lambda i: expected[i], lambda i: both.y[i] / unit, None, "repeated")
+
+
 RULERS: dict[str, Callable[[Linked, int], Ruler]] = {
     "raw": raw,
     "standard": standard,
@@ -153,6 +161,7 @@ RULERS: dict[str, Callable[[Linked, int], Ruler]] = {
     "synthesis": synthesis,
     "likelihood": likelihood,
     "learned": learned,
+    "repeated": repeated,
 }
 
 
@@ -175,4 +184,4 @@ def rulers_of(both: Linked, seed: int = 0) -> tuple[dict[str, Ruler], dict[str, 
 
 def _applies(key: str, both: Linked) -> bool:
     noisy = both.published.noise is not None
-    return not (noisy if key == "group" else key == "likelihood" and not noisy)
+    return noisy if key == "likelihood" else not (noisy and key in ("group", "repeated"))

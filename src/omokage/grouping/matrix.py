@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
-from os import cpu_count, sched_getaffinity
 from typing import Any, TypeVar
 
 import numpy as np
@@ -92,7 +92,7 @@ class Pool:
     """Threads for kernels that release the GIL; with one thread, no pool at all."""
 
     def __init__(self, n_jobs: int | None) -> None:
-        available = len(sched_getaffinity(0)) if hasattr(__import__("os"), "sched_getaffinity") else cpu_count() or 1
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if n_jobs is not None and n_jobs < 1:
             raise InputError(f"n_jobs must be None (all cores) or at least 1, but it is {n_jobs}")
         self.threads = n_jobs or available

@@ -5,14 +5,16 @@ Start with ``DPSGD`` for the best predictions at an (ε, δ), ``AnonymizedLearni
 for the whole model is poor at every useful accuracy.
 """
 
-from omokage.learn.accounting import Privacy
 from omokage.learn.anonymized_learning import AnonymizedLearning
 from omokage.learn.anonymizing_first import AnonymizingFirst
+from omokage.learn.attacking import Attack, attack
 from omokage.learn.auditing import Audit, audit
 from omokage.learn.classifier import NotPrivateWarning
 from omokage.learn.dp_sgd import DPSGD
 from omokage.learn.learning_first import LearningFirst
-from omokage.learn.saving import APPROACHES, load_model, save_model
+from omokage.learn.loading import load_model
+from omokage.learn.privacy import Privacy
+from omokage.learn.saving import APPROACHES, save_model
 from omokage.learn.schema import Categorical, Numeric, Schema, load_schema
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "DPSGD",
     "AnonymizedLearning",
     "AnonymizingFirst",
+    "Attack",
     "Audit",
     "Categorical",
     "LearningFirst",
@@ -27,6 +30,7 @@ __all__ = [
     "Numeric",
     "Privacy",
     "Schema",
+    "attack",
     "audit",
     "load_model",
     "load_schema",

@@ -1,4 +1,4 @@
-"""What a model promises: pure functions from the noise that was added to ε and δ, and the value that says it.
+"""What a model promises: pure functions from the noise that was added to ε and δ.
 
 Neighbours are tables of the same number of rows that differ in one row (replace-one); the number of rows is
 public. The paper's *parameter-based* ε is a promise for each weight on its own. It is reported under that
@@ -17,41 +17,55 @@ C/σ)`` and ``N(x')(A) ≥ Φ(Φ⁻¹(a) − C/σ)`` for any ``|x|, |x'| ≤ C``
 half-lines when ``x' = −x``. So ``(1−q)N(0) + qN(C)`` against ``(1−q)N(0) + qN(−C)`` dominates every replaced
 record, in any dimension and after fixing the other records' draws. That is the ``REPLACE`` adjacency of
 dp-accounting, whose sensitivity is *one* record's clip ``C``, not ``2C``: the factor two between add/remove
-and replace-one is inside it. With ``q = 1`` it is the Gaussian mechanism at distance ``2C``.
+and replace-one is inside it. With ``q = 1`` it is the Gaussian mechanism at distance ``2C``. A record that is
+drawn stands among the others and shifts them; the other records' parts keep their bits all the same
+(``network_kernels``), and what the order of the additions changes is in ``C`` (``descent.norm_grid``).
+
+**Samplers.** The laws above are ideal. What a computer draws is another law, within statistical distance
+``d`` of the ideal one for each table: ``|Q(A) − P(A)| ≤ d`` for every event ``A`` (``noise`` says how far a
+number is; a step's ``distance`` is the sum over its numbers, and steps add up, because replacing one drawn law
+after the other changes the law of all by at most its own distance). If ``P(A) ≤ e^ε P'(A) + δ'``, then::
+
+    Q(A) ≤ P(A) + d ≤ e^ε P'(A) + δ' + d ≤ e^ε (Q'(A) + d) + δ' + d = e^ε Q'(A) + δ' + (1 + e^ε) d
+
+So a mechanism whose ideal is (ε, δ')-DP is (ε, δ)-DP as drawn with ``δ = δ' + (1 + e^ε) d``: noise for a
+given (ε, δ) is solved at ``δ − (1 + e^ε) d``, and there is none if nothing is left. Pure steps can be added up
+one by one instead, each as drawn: (Σ ε, Σ δ) with ``δ = (1 + e^ε) d`` by the *step's* ε and d, which is far
+smaller. A step in which a record takes no part is the same law for both tables, however it is drawn, and costs
+nothing.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from omokage.errors import InputError, MissingExtra
+from omokage.learn.settings import check_delta, check_epsilon
 
-ADJACENCY = "replace-one"
 _CELLS = 1e5  # grid points of a privacy loss distribution: coarser is faster and still an upper bound
 _EXACT_SENSITIVITY = 64  # up to here the discrete law has its own distribution; beyond, the continuous one and a margin
-_ORDERS = np.concatenate([np.linspace(1.05, 10.0, 120), np.arange(10.5, 64, 0.5), 2.0 ** np.arange(6, 14)])
-
-
-_LARGEST_INTEGRATED = 64.0  # orders beyond are left out where a divergence is integrated numerically
 
 
 @dataclass(frozen=True)
 class LaplaceSteps:
-    """``count`` releases of integers that move by at most ``sensitivity`` in L1, with Laplace noise of ``scale``."""
+    """``count`` releases of integers that move by at most ``sensitivity`` in L1, with Laplace noise of ``scale``.
+
+    ``distance`` is that of one release's noise, as it is drawn, from its law.
+    """
 
     sensitivity: int
     scale: float
     count: int = 1
+    distance: float = 0.0
 
     @property
     def epsilon(self) -> float:
@@ -65,6 +79,7 @@ class PureSteps:
 
     epsilon: float
     count: int = 1
+    distance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -74,75 +89,14 @@ class GaussianSteps:
     multiplier: float
     count: int = 1
     sampling: float = 1.0
+    distance: float = 0.0
 
 
 Step = LaplaceSteps | PureSteps | GaussianSteps
 
 
-@dataclass(frozen=True)
-class Privacy:
-    """What is promised about a model, to whom it is shown, and on what conditions.
-
-    ``epsilon_naive`` adds the steps up and holds with δ = 0 (infinite for Gaussian noise); ``epsilon`` is the
-    smaller of that and the PLD bound at ``delta``. Both are for the whole model. ``epsilon_per_parameter`` is
-    the paper's figure: ``per_parameter_holds`` says whether even that weaker promise is true.
-    """
-
-    approach: str
-    private: bool
-    epsilon: float
-    delta: float
-    epsilon_naive: float
-    epsilon_rdp: float | None
-    epsilon_per_parameter: float | None
-    per_parameter_holds: bool | None
-    parameters: int
-    records: int
-    steps: int
-    public: tuple[str, ...]
-    tuned: str
-    noise: str
-    sampler_distance: float
-    caveats: tuple[str, ...] = ()
-    adjacency: str = ADJACENCY
-
-    def lines(self) -> tuple[str, str]:
-        """The two sentences the command line prints: the paper's figure, and the model's guarantee."""
-        if self.epsilon_per_parameter is None:
-            paper = "each parameter on its own: no separate figure, the whole-model guarantee covers it"
-        else:
-            doubt = "" if self.per_parameter_holds else "; the proof fails, see docs/learn.md"
-            paper = (
-                f"each parameter on its own (the paper's ε, not a guarantee for the model{doubt}): "
-                f"ε = {self.epsilon_per_parameter:g}"
-            )
-        if not self.private:
-            return "each parameter on its own: no promise either", "whole model: NOT PRIVATE: " + "; ".join(self.caveats)
-        naive = "∞" if math.isinf(self.epsilon_naive) else f"{self.epsilon_naive:.6g}"
-        whole = f"whole model, {self.adjacency}: ε = {self.epsilon:.6g} at δ = {self.delta:g}; ε = {naive} at δ = 0"
-        return paper, whole
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; an infinite ε is written as the string ``"inf"``."""
-        plain = asdict(self)
-        for name, value in plain.items():
-            if isinstance(value, float) and math.isinf(value):
-                plain[name] = "inf"
-            elif isinstance(value, tuple):
-                plain[name] = list(value)
-        return plain
-
-    @classmethod
-    def from_json(cls, plain: dict[str, Any]) -> Privacy:
-        known = {field.name for field in fields(cls)}
-        if set(plain) != known:
-            raise InputError(f"privacy statement must have exactly the fields {sorted(known)}, got {sorted(plain)}")
-        values: dict[str, Any] = {k: math.inf if v == "inf" else tuple(v) if isinstance(v, list) else v for k, v in plain.items()}
-        return cls(**values)
-
-
 def naive_epsilon(steps: Sequence[Step]) -> float:
-    """The sum of all ε, at δ = 0.
+    """The sum of all ε, at the δ of :func:`naive_delta`.
 
     >>> naive_epsilon([LaplaceSteps(sensitivity=2, scale=20.0, count=5), PureSteps(0.5)])
     1.0
@@ -152,26 +106,100 @@ def naive_epsilon(steps: Sequence[Step]) -> float:
     return sum(math.inf if isinstance(s, GaussianSteps) else s.epsilon * s.count for s in steps)
 
 
+def naive_delta(steps: Sequence[Step]) -> float:
+    """What the samplers add to the sum of all ε: zero for exact ones, next to nothing for ours.
+
+    >>> naive_delta([LaplaceSteps(sensitivity=2, scale=20.0, count=5)])
+    0.0
+    >>> naive_delta([LaplaceSteps(2**17, 2**17, count=60, distance=218 * 2.0**-100)]) < 1e-25
+    True
+    """
+    if any(isinstance(s, GaussianSteps) for s in steps):
+        return 0.0  # beside an infinite ε
+    pure = (s for s in steps if not isinstance(s, GaussianSteps))
+    return math.fsum(s.count * _twice(s.epsilon) * s.distance if s.distance else 0.0 for s in pure)
+
+
+def sampler_distance(steps: Sequence[Step]) -> float:
+    """The statistical distance of all noise, as it is drawn, from its laws."""
+    return math.fsum(s.count * s.distance for s in steps)
+
+
+def delta_left(delta: float, epsilon: float, distance: float) -> float:
+    """What samplers at ``distance`` leave of ``delta`` for the noise, ``δ − (1 + e^ε) · distance``; nothing if it is negative.
+
+    >>> delta_left(1e-5, 1.0, 1e-11) < 1e-5, delta_left(1e-12, 1.0, 1e-11)
+    (True, 0.0)
+    """
+    if not distance:
+        return delta
+    return max(0.0, delta - _twice(epsilon) * distance)
+
+
+def _twice(epsilon: float) -> float:
+    """``1 + e^ε``, infinite where a double ends."""
+    return 1.0 + math.exp(epsilon) if epsilon < 700.0 else math.inf
+
+
+def least_epsilon(curve: Callable[[float], float], delta: float, distance: float) -> float:
+    """The least ε with ``curve(δ − (1 + e^ε) · distance) ≤ ε``, infinite if there is none.
+
+    ``curve`` gives the ideal ε at a δ and falls, so what is needed only rises with ε, and going from need to
+    need reaches the least solution from below.
+    """
+    if not distance:
+        return curve(delta)
+    epsilon = 0.0
+    while left := delta_left(delta, epsilon, distance):
+        needed = curve(left)
+        if needed <= epsilon:
+            return epsilon
+        epsilon = needed * (1.0 + 1e-12)
+    return math.inf
+
+
 @lru_cache(maxsize=512)
 def pld_epsilon(steps: tuple[Step, ...], delta: float) -> float:
     """The smaller of the sum and the PLD bound at ``delta``; both are upper bounds, rounding is pessimistic.
+
+    At δ = 0 it is the sum.
 
     >>> hundred = (LaplaceSteps(sensitivity=1, scale=100.0, count=100),)
     >>> round(naive_epsilon(hundred), 6), round(pld_epsilon(hundred, 1e-5), 2)
     (1.0, 0.34)
     """
     check_delta(delta)
-    pure = naive_epsilon(steps)
-    if all(isinstance(s, GaussianSteps) and s.sampling >= 1.0 for s in steps):
-        return gaussian_epsilon(steps, delta)
+    if delta == 0.0:
+        return naive_epsilon(steps)
+    curve = _gaussian_curve(steps) if _unsampled(steps) else _pld_curve(steps)
+    bound = least_epsilon(curve, delta, sampler_distance(steps))
+    pure = naive_epsilon(steps) if naive_delta(steps) <= delta else math.inf
+    if math.isinf(min(pure, bound)):
+        raise nothing_left(delta)
+    return min(pure, bound)
+
+
+def nothing_left(delta: float) -> InputError:
+    why = "the noise sampler's distance from its law, times e^ε, takes all of it"
+    return InputError(f"delta={delta:g} is too small: {why}; take a larger delta, a smaller epsilon or fewer epochs")
+
+
+def _unsampled(steps: Sequence[Step]) -> bool:
+    return all(isinstance(s, GaussianSteps) and s.sampling >= 1.0 for s in steps)
+
+
+def _gaussian_curve(steps: Sequence[Step]) -> Callable[[float], float]:
+    return lambda delta: gaussian_epsilon(steps, delta)
+
+
+def _pld_curve(steps: Sequence[Step]) -> Callable[[float], float]:
     interval = _interval(steps)
     total = None
     for step in steps:
         part = _distribution(step, interval)
         part = part.self_compose(step.count) if step.count > 1 else part
         total = part if total is None else total.compose(part)
-    bound = float(total.get_epsilon_for_delta(delta)) if total is not None else 0.0
-    return min(pure, bound)
+    return lambda delta: float(total.get_epsilon_for_delta(delta)) if total is not None else 0.0
 
 
 def _interval(steps: Sequence[Step]) -> float:
@@ -199,7 +227,7 @@ def _distribution(step: Step, interval: float) -> Any:
             return pld.from_discrete_laplace_mechanism(
                 1.0 / step.scale, sensitivity=step.sensitivity, value_discretization_interval=interval
             )
-        return pld.from_laplace_mechanism(1.0 / _continuous_epsilon(step), value_discretization_interval=interval)
+        return pld.from_laplace_mechanism(1.0 / continuous_epsilon(step), value_discretization_interval=interval)
     relation = dp_accounting("privacy_accountant").NeighboringRelation.REPLACE_ONE
     return pld.from_gaussian_mechanism(
         step.multiplier,
@@ -209,7 +237,7 @@ def _distribution(step: Step, interval: float) -> Any:
     )
 
 
-def _continuous_epsilon(step: LaplaceSteps) -> float:
+def continuous_epsilon(step: LaplaceSteps) -> float:
     """ε of the continuous Laplace mechanism that dominates this discrete one.
 
     With ``q = exp(-1/scale)`` the discrete trade-off function has ``e^-ε · q/(1+q)²`` where the continuous
@@ -244,7 +272,7 @@ def gaussian_delta(epsilon: float, shift: float) -> float:
 
 
 @lru_cache(maxsize=512)
-def gaussian_multiplier(epsilon: float, delta: float, count: int, sampling: float = 1.0) -> float:
+def gaussian_multiplier(epsilon: float, delta: float, count: int, sampling: float = 1.0, distance: float = 0.0) -> float:
     """The least noise, in units of one record's clip, that gives ``epsilon`` at ``delta`` after ``count`` steps.
 
     >>> multiplier = gaussian_multiplier(1.0, 1e-5, count=25)
@@ -252,10 +280,12 @@ def gaussian_multiplier(epsilon: float, delta: float, count: int, sampling: floa
     True
     """
     check_epsilon(epsilon)
-    check_delta(delta)
+    left = delta_left(check_delta(delta), epsilon, count * distance)
+    if left <= 0.0:
+        raise nothing_left(delta)
 
     def spent(log_multiplier: float) -> float:
-        return pld_epsilon((GaussianSteps(math.exp(log_multiplier), count, sampling),), delta) - epsilon
+        return pld_epsilon((GaussianSteps(math.exp(log_multiplier), count, sampling),), left) - epsilon
 
     low, high = -1.0, 1.0
     while spent(high) > 0.0:
@@ -266,57 +296,6 @@ def gaussian_multiplier(epsilon: float, delta: float, count: int, sampling: floa
         raise InputError(f"epsilon={epsilon} is so large that hardly any noise is left; take a smaller one")
     precision = 1e-12 if sampling >= 1.0 else 1e-4
     return math.exp(float(brentq(spent, low, high, xtol=precision)) + precision)
-
-
-def rdp_epsilon(steps: Sequence[Step], delta: float) -> float:
-    """ε by Rényi divergences, the usual looser bound beside the PLD.
-
-    Domination carries over to Rényi divergences, so the same pairs as above are used; sampled Gaussians are
-    integrated numerically.
-
-    >>> round(rdp_epsilon([GaussianSteps(multiplier=20.0, count=25)], 1e-5), 2)
-    2.17
-    """
-    check_delta(delta)
-    total = np.zeros_like(_ORDERS)
-    for step in steps:
-        total += step.count * _renyi(step)
-    epsilon, _ = dp_accounting("rdp.rdp_privacy_accountant").compute_epsilon(_ORDERS, total, delta)
-    return float(min(epsilon, naive_epsilon(steps)))
-
-
-def _renyi(step: Step) -> NDArray[np.float64]:
-    a = _ORDERS
-    if isinstance(step, PureSteps):
-        return np.asarray(np.minimum(step.epsilon, a * step.epsilon**2 / 2))
-    if isinstance(step, LaplaceSteps):  # Mironov (2017), table II
-        e = _continuous_epsilon(step)
-        first = np.log(a / (2 * a - 1)) + (a - 1) * e
-        return np.asarray(np.logaddexp(first, np.log((a - 1) / (2 * a - 1)) - a * e) / (a - 1))
-    if step.sampling >= 1.0:
-        return np.asarray(2.0 * a / step.multiplier**2)
-    reach = step.multiplier * 12 + 2 * _LARGEST_INTEGRATED  # the integrand of order a peaks near 2a
-    z = np.linspace(-reach, reach, 40_001)
-    centre = math.log1p(-step.sampling) - z**2 / (2 * step.multiplier**2)
-    left = np.logaddexp(centre, math.log(step.sampling) - (z + 1) ** 2 / (2 * step.multiplier**2))
-    right = left[::-1]
-    log_cell = math.log((z[1] - z[0]) / (step.multiplier * math.sqrt(2 * math.pi)))
-    return np.array(
-        [
-            np.logaddexp.reduce(o * left + (1 - o) * right + log_cell) / (o - 1) if o <= _LARGEST_INTEGRATED else math.inf
-            for o in a
-        ]
-    )
-
-
-def check_epsilon(epsilon: float) -> None:
-    if not (isinstance(epsilon, int | float | np.floating) and math.isfinite(epsilon) and epsilon > 0):
-        raise InputError(f"epsilon must be a finite number above 0, got {epsilon!r}")
-
-
-def check_delta(delta: float) -> None:
-    if not (isinstance(delta, int | float | np.floating) and 0.0 < delta < 1.0):
-        raise InputError(f"delta must lie strictly between 0 and 1, got {delta!r}")
 
 
 def dp_accounting(module: str) -> Any:

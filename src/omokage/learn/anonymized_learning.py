@@ -22,26 +22,27 @@ which costs no more privacy and carries √batches times less noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from omokage.errors import InputError
-from omokage.learn import network_kernels as kernels
 from omokage.learn.accounting import LaplaceSteps, Step
-from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassifier, check_count, check_positive
-from omokage.learn.descent import GRID, descend, fixed_batches, norm_grid, steady_epochs, steady_rate, to_grid
-from omokage.learn.network import Network, gradient_intervals, initial_network
-from omokage.learn.noise import LAPLACE_DISTANCE, NoiseSource
+from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassifier
+from omokage.learn.descent import descend, fixed_batches, norm_grid, steady_epochs, steady_rate
+from omokage.learn.mechanisms import ClippedSum, CoordinateSum, Plan, Sum
+from omokage.learn.network import Network, initial_network
+from omokage.learn.noise import SAMPLE_DISTANCE, NoiseSource
+from omokage.learn.parts import Part, sum_part
 from omokage.learn.schema import Schema
+from omokage.learn.settings import check_clip, check_count, check_descent
 
 SENSITIVITIES = ("l1", "element", "interval")
 _LARGEST_RATE = 2.0
 _CLIPS = {"l1": 5.0, "element": 1.0, "interval": 1.0}  # an error signal is at most 1, and so is an input
-
-Release = Callable[[Network, Integers], Floats]
 
 
 class AnonymizedLearning(PrivateClassifier):
@@ -52,8 +53,9 @@ class AnonymizedLearning(PrivateClassifier):
     epsilon : float
         With ``sensitivity="l1"`` the whole model's pure ε; otherwise the paper's ε for each parameter, and
         ``privacy_`` tells the whole model's.
-    delta : float
-        Where the PLD bound in ``privacy_`` is read off; no noise depends on it.
+    delta : float, optional
+        Where the PLD bound in ``privacy_`` is read off, as for ``DPSGD``; no noise depends on it, and 0 asks for
+        the pure ε alone.
     sensitivity : {"l1", "element", "interval"}
         How one record's part in a gradient is bounded.
     clip : float, optional
@@ -78,7 +80,7 @@ class AnonymizedLearning(PrivateClassifier):
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float = 1e-5,
+        delta: float | None = None,
         *,
         sensitivity: str = "l1",
         clip: float | None = None,
@@ -119,14 +121,9 @@ class AnonymizedLearning(PrivateClassifier):
             raise InputError(f"sensitivity must be one of {SENSITIVITIES}, got {self.sensitivity!r}")
         if self.epochs is not None:
             check_count("epochs", self.epochs)
-        if self.batch_size is not None:
-            check_count("batch_size", self.batch_size)
-        if self.learning_rate is not None:
-            check_positive("learning_rate", self.learning_rate)
         if self.clip is not None:
-            check_positive("clip", self.clip)
-        if not 0.0 <= self.momentum < 1.0:
-            raise InputError(f"momentum must lie in [0, 1), got {self.momentum!r}")
+            check_clip(self.clip)
+        check_descent(self.batch_size, self.learning_rate, self.momentum, self.decay)
 
     def _noise_name(self) -> str:
         return "discrete Laplace on a grid, OpenSSL's random bits"
@@ -134,59 +131,50 @@ class AnonymizedLearning(PrivateClassifier):
     def _per_parameter(self) -> tuple[float, bool] | None:
         if self.sensitivity == "l1":
             return None
-        return self.epsilon, self.settings_["epochs"] == 1 and self.settings_["batch_size"] is None
+        return self.epsilon, self.settings_["epochs"] == 1 and self.batch_size is None
 
-    def _learn(
-        self, frame: pl.DataFrame, inputs: Floats, labels: Integers, rng: np.random.Generator, source: NoiseSource
-    ) -> tuple[Network, list[Step], float]:
-        rows = len(inputs)
+    def _plan(self, rows: int, parameters: int) -> Plan:
+        """All that follows from public values: the number of rows, the size of the network and the settings."""
         batch = rows if self.batch_size is None else min(self.batch_size, rows)
-        # From here on only public values: the number of rows, ε and the settings.
         clip = _CLIPS[self.sensitivity] if self.clip is None else float(self.clip)
         one_epoch = math.sqrt(2.0) * 2.0 * clip / (self.epsilon * batch)
         epochs = self.epochs or steady_epochs(one_epoch, self.momentum, _LARGEST_RATE)
         steps = epochs * math.ceil(rows / batch)
         rate = self.learning_rate or steady_rate(one_epoch * epochs, steps, self.momentum, _LARGEST_RATE)
-        self.settings_ = {"clip": clip, "epochs": epochs, "learning_rate": rate, "batch_size": self.batch_size}
-        network = initial_network(self._sizes(inputs, self.hidden), rng)
-        release, noisy = self._mechanism(inputs, labels, network.theta.size, source)
+        mechanism = self._mechanism(clip, epochs, rows, parameters)
+        # A record is in one batch an epoch; the steps of the others are the same for both neighbours.
+        if self.sensitivity == "l1":
+            claim = LaplaceSteps(mechanism.bound, mechanism.scale, epochs, parameters * SAMPLE_DISTANCE)
+        else:
+            claim = LaplaceSteps(mechanism.bound, mechanism.scale, epochs * parameters, SAMPLE_DISTANCE)
+        return Plan(mechanism, claim, batch, epochs, steps, rate)
+
+    def _mechanism(self, clip: float, epochs: int, rows: int, parameters: int) -> Sum:
+        if self.sensitivity == "l1":
+            silent = ClippedSum(1, clip, norm_grid(clip, parameters, 1, rows), 0.0)
+            return replace(silent, scale=silent.bound * epochs / self.epsilon)
+        return CoordinateSum(clip, self.sensitivity == "interval", CoordinateSum.bound * epochs / self.epsilon)
+
+    def _learn(
+        self, frame: pl.DataFrame, inputs: Floats, labels: Integers, rng: np.random.Generator, source: NoiseSource
+    ) -> tuple[Network, list[Step]]:
+        network = initial_network(self._sizes(inputs.shape[1]), rng)
+        plan = self._plan(len(inputs), network.theta.size)
+        self.settings_ |= {"clip": plan.mechanism.clip, "epochs": plan.epochs, "learning_rate": plan.rate}
         trained = descend(
             network,
-            fixed_batches(rows, batch, epochs, rng),
-            release,
-            batch_size=batch,
-            steps=steps,
-            learning_rate=rate,
+            fixed_batches(len(inputs), plan.batch, plan.epochs, rng),
+            lambda current, chosen: plan.mechanism.release(current, inputs, labels, chosen, source),
+            batch_size=plan.batch,
+            steps=plan.steps,
+            learning_rate=plan.rate,
             momentum=self.momentum,
             decay=self.decay,
             average=self.average,
         )
-        return trained, [noisy], steps * network.theta.size * LAPLACE_DISTANCE
+        return trained, [plan.claim]
 
-    def _mechanism(self, inputs: Floats, labels: Integers, parameters: int, source: NoiseSource) -> tuple[Release, LaplaceSteps]:
-        """How a batch's sum is released, and what a record's presence in one batch an epoch costs."""
-        clip, epochs = self.settings_["clip"], self.settings_["epochs"]
-        if self.sensitivity == "l1":
-            grid = norm_grid(clip, parameters, 1, len(inputs))
-            distance = 2 * grid.units + grid.slack
-        else:
-            distance = GRID + 1  # the extra step covers rounding in the division by the grid step
-        scale = distance * epochs / self.epsilon
-
-        def release_norm(network: Network, rows: Integers) -> Floats:
-            exact = to_grid(network.gradient(inputs, labels, rows, 1, clip), grid.step)
-            return np.asarray((exact + source.laplace(parameters, scale)) * grid.step, np.float64)
-
-        def release_coordinates(network: Network, rows: Integers) -> Floats:
-            low, high = np.full(parameters, -clip), np.full(parameters, clip)
-            if self.sensitivity == "interval":
-                reached = gradient_intervals(network)
-                low, high = np.maximum(low, reached[0]), np.minimum(high, reached[1])
-            step = (high - low) / GRID
-            exact = kernels.quantized_sum(network.theta, network.shape, inputs, labels, rows, low, high, step)
-            noisy = (exact + source.laplace(parameters, scale)) * step
-            return np.asarray(np.clip(noisy, low * len(rows), high * len(rows)))
-
-        if self.sensitivity == "l1":
-            return release_norm, LaplaceSteps(distance, scale, epochs)
-        return release_coordinates, LaplaceSteps(distance, scale, epochs * parameters)
+    def _parts(self, rows: int) -> list[Part]:
+        network = self._any_network()
+        plan = self._plan(rows, network.theta.size)
+        return [sum_part(plan.mechanism, plan.claim, network)]

@@ -7,8 +7,8 @@ synthetic table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,25 +16,31 @@ import polars as pl
 
 from omokage.errors import InputError
 from omokage.learn.accounting import LaplaceSteps, PureSteps, Step
-from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassifier, check_count, check_positive
+from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassifier
 from omokage.learn.histograms import (
     HISTOGRAM_SENSITIVITY,
+    SCORE_SENSITIVITY,
     Edge,
     Histograms,
     choose_forest,
+    dependence,
     draw_columns,
     draw_given_label,
     draw_labels,
     pair_counts,
+    pick_score,
     release_counts,
 )
 from omokage.learn.network import Network, initial_network, train
-from omokage.learn.noise import NoiseSource
+from omokage.learn.noise import NoiseSource, opendp
+from omokage.learn.parts import ChoicePart, LaplacePart, Part
 from omokage.learn.schema import Numeric, Schema
+from omokage.learn.settings import check_count, check_descent, check_positive
 
 MARGINALS = ("tree", "label")
 _SPLIT = {"choice": 0.1, "tree": 0.3, "label": 0.6}  # what matters most for prediction gets most
 _ROWS_PER_EDGE = 2000.0  # rows × ε that an edge needs to be worth its noise: fewer edges, and better ones, when ε is small
+_AUDITED_CELLS = 64
 
 
 class AnonymizingFirst(PrivateClassifier):
@@ -76,7 +82,7 @@ class AnonymizingFirst(PrivateClassifier):
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float = 1e-5,
+        delta: float | None = None,
         *,
         marginals: str = "tree",
         bins: int = 8,
@@ -118,15 +124,22 @@ class AnonymizingFirst(PrivateClassifier):
         if self.rows is not None:
             check_count("rows", self.rows)
         check_positive("learning_rate", self.learning_rate)
+        check_descent(decay=self.decay)
+
+    def _check_installed(self) -> None:
+        super()._check_installed()
+        if self.noise_seed is None:
+            opendp()
 
     def _noise_name(self) -> str:
         return "discrete Laplace and noisy maximum, OpenDP"
 
     def _learn(
         self, frame: pl.DataFrame, inputs: Floats, labels: Integers, rng: np.random.Generator, source: NoiseSource
-    ) -> tuple[Network, list[Step], float]:
+    ) -> tuple[Network, list[Step]]:
         binned = self._binned()
-        self.histograms_, steps = self._publish(binned.codes(frame), labels, binned.sizes, source)
+        budget = self._budget(len(inputs))
+        self.histograms_ = self._publish(binned.codes(frame), labels, binned.sizes, budget, source)
         rows = self.rows or len(inputs)
         if self.marginals == "label":
             codes, drawn = draw_given_label(self.histograms_, rows, rng)
@@ -137,7 +150,7 @@ class AnonymizingFirst(PrivateClassifier):
         target = pl.Series(self.schema_.target, [self.schema_.classes[k] for k in drawn])
         self.synthetic_ = table.with_columns(target)
         trained = train(
-            initial_network(self._sizes(inputs, self.hidden), rng),
+            initial_network(self._sizes(inputs.shape[1]), rng),
             self.schema_.encode(table),
             drawn,
             rng,
@@ -146,15 +159,16 @@ class AnonymizingFirst(PrivateClassifier):
             learning_rate=self.learning_rate,
             decay=self.decay,
         )
-        return trained, steps, 0.0
+        return trained, budget.steps()
 
     def _release(
         self, frame: pl.DataFrame, inputs: Floats, labels: Integers, rng: np.random.Generator, source: NoiseSource
     ) -> tuple[Floats, list[Step]]:
         """The label histograms: nothing else that is released could show a label."""
         binned = self._binned()
-        histograms, steps = self._publish(binned.codes(frame), labels, binned.sizes, source)
-        return np.concatenate([h.ravel() for h in histograms.by_label]), steps
+        budget = self._budget(len(inputs))
+        histograms = self._publish(binned.codes(frame), labels, binned.sizes, budget, source)
+        return np.concatenate([h.ravel() for h in histograms.by_label]), budget.steps()
 
     def _binned(self) -> Schema:
         """The schema with bins for every numeric column."""
@@ -166,25 +180,100 @@ class AnonymizingFirst(PrivateClassifier):
         ]
         return Schema(tuple(columns), self.schema_.target, self.schema_.classes)
 
-    def _publish(
-        self, codes: Integers, labels: Integers, sizes: tuple[int, ...], source: NoiseSource
-    ) -> tuple[Histograms, list[Step]]:
-        columns, classes = len(sizes), len(self.schema_.classes)
-        tree = self.marginals == "tree" and columns > 1
-        each = self.epsilon * (_SPLIT["label"] if tree else 1.0) / columns
-        by_label = tuple(
-            release_counts(pair_counts(codes[:, j], labels, (sizes[j], classes)), each, source) for j in range(columns)
+    def _budget(self, records: int) -> Budget:
+        """How ε is shared, from public values alone."""
+        columns = len(self.schema_.columns)
+        if self.marginals == "label" or columns == 1:
+            return Budget(columns, self.epsilon / columns)
+        edges = min(columns - 1, max(1, int(records * self.epsilon / _ROWS_PER_EDGE)))
+        return Budget(
+            columns,
+            self.epsilon * _SPLIT["label"] / columns,
+            edges,
+            self.epsilon * _SPLIT["tree"] / edges,
+            self.epsilon * _SPLIT["choice"] / edges,
         )
-        steps: list[Step] = [LaplaceSteps(HISTOGRAM_SENSITIVITY, HISTOGRAM_SENSITIVITY / each, columns)]
-        if not tree:
-            return Histograms(by_label, (), HISTOGRAM_SENSITIVITY / each), steps
-        count = min(columns - 1, max(1, int(len(codes) * self.epsilon / _ROWS_PER_EDGE)))
-        edge_epsilon = self.epsilon * _SPLIT["tree"] / count
-        choice_epsilon = self.epsilon * _SPLIT["choice"]
+
+    def _publish(
+        self, codes: Integers, labels: Integers, sizes: tuple[int, ...], budget: Budget, source: NoiseSource
+    ) -> Histograms:
+        classes = len(self.schema_.classes)
+        by_label = tuple(
+            budget.release_label(pair_counts(codes[:, j], labels, (size, classes)), source) for j, size in enumerate(sizes)
+        )
+        forest = (
+            choose_forest(codes, sizes, budget.edges, lambda scores: budget.pick_edge(scores, source)) if budget.edges else []
+        )
         edges = []
-        for parent, child in choose_forest(codes, sizes, count, choice_epsilon, source):
+        for parent, child in forest:
             counts = pair_counts(codes[:, parent], codes[:, child], (sizes[parent], sizes[child]))
-            edges.append(Edge(parent, child, release_counts(counts, edge_epsilon, source)))
-        steps.append(LaplaceSteps(HISTOGRAM_SENSITIVITY, HISTOGRAM_SENSITIVITY / edge_epsilon, count))
-        steps.append(PureSteps(choice_epsilon / count, count))
-        return Histograms(by_label, tuple(edges), HISTOGRAM_SENSITIVITY / each), steps
+            edges.append(Edge(parent, child, budget.release_edge(counts, source)))
+        return Histograms(by_label, tuple(edges), HISTOGRAM_SENSITIVITY / budget.label)
+
+    def _parts(self, rows: int) -> list[Part]:
+        budget = self._budget(rows)
+        parts: list[Part] = [_histogram_part("label histograms", budget.label_claim, budget.release_label)]
+        if budget.edges:
+            parts.append(_histogram_part("pair histograms", budget.edge_claim, budget.release_edge))
+            parts.append(ChoicePart("choices of pairs", budget.choice_claim, SCORE_SENSITIVITY, budget.pick_edge, _moved_score))
+        return parts
+
+
+@dataclass(frozen=True)
+class Budget:
+    """ε of each column's label histogram, of each of ``edges`` pair histograms, and of each choice of a pair."""
+
+    columns: int
+    label: float
+    edges: int = 0
+    edge: float = 0.0
+    choice: float = 0.0
+
+    def release_label(self, counts: Integers, source: NoiseSource) -> Floats:
+        return release_counts(counts, self.label, source)
+
+    def release_edge(self, counts: Integers, source: NoiseSource) -> Floats:
+        return release_counts(counts, self.edge, source)
+
+    def pick_edge(self, scores: Floats, source: NoiseSource) -> int:
+        return pick_score(scores, self.choice, source)
+
+    @property
+    def label_claim(self) -> LaplaceSteps:
+        return LaplaceSteps(HISTOGRAM_SENSITIVITY, HISTOGRAM_SENSITIVITY / self.label, self.columns)
+
+    @property
+    def edge_claim(self) -> LaplaceSteps:
+        return LaplaceSteps(HISTOGRAM_SENSITIVITY, HISTOGRAM_SENSITIVITY / self.edge, self.edges)
+
+    @property
+    def choice_claim(self) -> PureSteps:
+        return PureSteps(self.choice, self.edges)
+
+    def steps(self) -> list[Step]:
+        """What all releases claim together."""
+        return [self.label_claim, self.edge_claim, self.choice_claim] if self.edges else [self.label_claim]
+
+
+def _histogram_part(name: str, claim: LaplaceSteps, release: Callable[[Integers, NoiseSource], Floats]) -> LaplacePart:
+    return LaplacePart(name, claim, HISTOGRAM_SENSITIVITY, _AUDITED_CELLS, release, _moved_counts, histogram=True)
+
+
+def _moved_counts() -> float:
+    """The largest distance of the histograms of two neighbours, among some."""
+    counts = [pair_counts(np.array([0, 1, *row]), np.array([1, 0, *row]), (3, 3)) for row in ([0], [1], [2])]
+    return float(max(np.abs(a - b).sum() for a in counts for b in counts))
+
+
+def _moved_score() -> float:
+    """The largest distance of the scores of neighbours, among some random tables."""
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(50):
+        first, second = rng.integers(0, 3, (2, int(rng.integers(2, 30))))
+        scores = []
+        for a, b in np.ndindex(3, 3):
+            first[0], second[0] = a, b
+            scores.append(dependence(pair_counts(first, second, (3, 3))))
+        worst = max(worst, max(scores) - min(scores))
+    return worst

@@ -8,7 +8,6 @@ and its result is marked as not private.
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -16,27 +15,32 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from omokage.errors import InputError
 from omokage.learn.accounting import (
-    Privacy,
     Step,
-    check_delta,
-    check_epsilon,
+    dp_accounting,
+    naive_delta,
     naive_epsilon,
     pld_epsilon,
-    rdp_epsilon,
+    sampler_distance,
 )
-from omokage.learn.network import Network
+from omokage.learn.network import Network, initial_network
 from omokage.learn.noise import NoiseSource
-from omokage.learn.schema import Numeric, Schema, as_frame, check_classes, label_codes
+from omokage.learn.parts import Part
+from omokage.learn.privacy import Privacy
+from omokage.learn.records import as_frame, label_codes
+from omokage.learn.renyi import rdp_epsilon
+from omokage.learn.schema import Numeric, Schema, check_classes
+from omokage.learn.settings import check_delta, check_epsilon, check_hidden, check_seed
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 NOT_STATED = "not stated; settings chosen by looking at these data would not be covered"
+_DELTA = 1e-5  # unless a δ is given; half of one over the number of rows if that is smaller
 _SETTINGS_NOT_PUBLIC = {"random_state", "noise_seed", "schema", "bounds", "classes", "tuned"}
 
 
@@ -50,7 +54,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     approach: ClassVar[str]
 
     epsilon: float
-    delta: float
+    delta: float | None
+    hidden: Sequence[int]
     bounds: Any
     schema: Schema | None
     classes: Any
@@ -67,9 +72,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from a table (with ``schema``) or from a matrix (with ``bounds``)."""
-        check_epsilon(self.epsilon)
-        check_delta(self.delta)
-        self._check_settings()
+        self.check()
         caveats: list[str] = []
         self.schema_ = self._public_schema(X, y, caveats)
         if self.noise_seed is not None:
@@ -79,15 +82,47 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         inputs = self.schema_.encode(frame)
         if len(inputs) != len(labels):
             raise InputError(f"{len(inputs)} rows but {len(labels)} labels")
+        if not len(inputs):
+            raise InputError("there is nothing to learn from: the table has no rows")
+        self.settings_ = {"delta": self._delta(len(inputs))}
         self.classes_ = np.array(self.schema_.classes)
         self.n_features_in_ = len(self.schema_.columns)
         rng = np.random.default_rng(self.random_state)
         source = NoiseSource(self.noise_seed)
-        self.network_, steps, samples = self._learn(frame, inputs, labels, rng, source)
+        self.network_, steps = self._learn(frame, inputs, labels, rng, source)
         for caveat in caveats:
             warnings.warn(f"not private: {caveat}", NotPrivateWarning, stacklevel=2)
-        self.privacy_ = self._statement(tuple(steps), samples, len(inputs), tuple(caveats))
+        self.privacy_ = self._statement(tuple(steps), len(inputs), tuple(caveats))
         return self
+
+    def check(self) -> None:
+        """Check all that can be checked before any data are read: every setting, and what is installed."""
+        self.check_values()
+        self._check_installed()
+
+    def check_values(self) -> None:
+        """Check every setting: ε, δ, and what this learner has."""
+        check_epsilon(self.epsilon)
+        if self.delta is not None:
+            check_delta(self.delta)
+        check_hidden(self.hidden)
+        check_seed("random_state", self.random_state)
+        check_seed("noise_seed", self.noise_seed)
+        if not isinstance(self.tuned, str):
+            raise InputError("tuned must be a sentence that says how the settings were chosen")
+        self._check_settings()
+
+    def _check_installed(self) -> None:
+        dp_accounting("pld.privacy_loss_distribution")
+
+    def _delta(self, records: int) -> float:
+        """δ for so many rows. Their number is public, and the same for both neighbours, so a refusal tells nothing."""
+        if self.delta is None:
+            return min(_DELTA, 0.5 / records)
+        if self.delta * records >= 1.0:
+            why = f"a learner that publishes one of {records} rows at random would keep it"
+            raise InputError(f"delta={self.delta:g} is too large: {why}; take one far below {1 / records:.2g}")
+        return float(self.delta)
 
     def predict_proba(self, X: Any) -> Floats:
         """Class probabilities, in the order of ``classes_``."""
@@ -100,16 +135,32 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 
     def _learn(
         self, frame: pl.DataFrame, inputs: Floats, labels: Integers, rng: np.random.Generator, source: NoiseSource
-    ) -> tuple[Network, list[Step], float]:
-        """The network, its noisy steps, and the statistical distance of all noise samples from their laws."""
+    ) -> tuple[Network, list[Step]]:
+        """The network and its noisy steps."""
         raise NotImplementedError
 
     def _release(
         self, frame: pl.DataFrame, inputs: Floats, labels: Integers, rng: np.random.Generator, source: NoiseSource
     ) -> tuple[Floats, list[Step]]:
-        """All that leaves, as one vector, for audits; the last entry is the last bias where there is one."""
-        network, steps, _ = self._learn(frame, inputs, labels, rng, source)
+        """All that leaves, as one vector, for attacks; the last entry is the last bias where there is one."""
+        network, steps = self._learn(frame, inputs, labels, rng, source)
         return network.theta, steps
+
+    def _parts(self, rows: int) -> list[Part]:
+        """Every kind of noisy step that a training on so many rows takes, for audits."""
+        raise NotImplementedError
+
+    def _settled(self) -> Self:
+        """The same learner with the settings and the schema that a fit settled, so that audits see the same mechanism."""
+        schema = self.schema if self.schema is not None else getattr(self, "schema_", None)
+        if schema is None:
+            raise InputError("an audit needs to know the columns: give the learner a schema, or fit it first")
+        learner = clone(self)
+        learner.set_params(**getattr(self, "settings_", {}))
+        learner.check()
+        learner.schema_ = schema
+        learner.settings_ = {}
+        return learner
 
     def _check_settings(self) -> None:
         """Check what only this learner has."""
@@ -121,17 +172,19 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     def _noise_name(self) -> str:
         raise NotImplementedError
 
-    def _statement(self, steps: tuple[Step, ...], distance: float, records: int, caveats: tuple[str, ...]) -> Privacy:
+    def _statement(self, steps: tuple[Step, ...], records: int, caveats: tuple[str, ...]) -> Privacy:
         paper = self._per_parameter()
         settings = {k: v for k, v in self.get_params(deep=False).items() if k not in _SETTINGS_NOT_PUBLIC}
-        settings.update(getattr(self, "settings_", {}))  # what was left open, as it was settled
+        settings.update(self.settings_)  # what was left open, as it was settled
+        delta: float = self.settings_["delta"]
         return Privacy(
             approach=self.approach,
             private=not caveats,
-            epsilon=pld_epsilon(steps, self.delta),
-            delta=self.delta,
+            epsilon=pld_epsilon(steps, delta),
+            delta=delta,
             epsilon_naive=naive_epsilon(steps),
-            epsilon_rdp=rdp_epsilon(steps, self.delta),
+            delta_naive=naive_delta(steps),
+            epsilon_rdp=rdp_epsilon(steps, delta) if delta > 0.0 else None,
             epsilon_per_parameter=None if paper is None else paper[0],
             per_parameter_holds=None if paper is None else paper[1],
             parameters=self.network_.theta.size,
@@ -140,7 +193,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             public=("number of rows", "columns, bounds, categories and classes of the schema", *_spell(settings)),
             tuned=self.tuned,
             noise=self._noise_name() if self.noise_seed is None else "known seed",
-            sampler_distance=distance,
+            sampler_distance=sampler_distance(steps),
             caveats=caveats,
         )
 
@@ -194,20 +247,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"X has {matrix.shape[1]} columns, the learner expects {len(names)}")
         return pl.DataFrame(dict(zip(names, matrix.T, strict=True)))
 
-    def _sizes(self, inputs: Floats, hidden: Sequence[int]) -> tuple[int, ...]:
-        if any(not isinstance(h, numbers.Integral) or h < 1 for h in hidden):
-            raise InputError(f"hidden must list layer widths of at least 1, got {hidden!r}")
-        return (inputs.shape[1], *(int(h) for h in hidden), len(self.schema_.classes))
+    def _sizes(self, inputs: int) -> tuple[int, ...]:
+        return (inputs, *(int(h) for h in self.hidden), len(self.schema_.classes))
 
-
-def check_count(name: str, value: Any) -> None:
-    if not isinstance(value, numbers.Integral) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
-
-
-def check_positive(name: str, value: Any) -> None:
-    if not isinstance(value, numbers.Real) or not 0.0 < float(value) < np.inf:
-        raise InputError(f"{name} must be a finite number above 0, got {value!r}")
+    def _any_network(self) -> Network:
+        """A network of the right sizes, for audits."""
+        return initial_network(self._sizes(len(self.schema_.features)), np.random.default_rng(0))
 
 
 def _matrix(X: Any) -> Floats:

@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 GRID = 2**16  # grid steps in a clip: fine enough that rounding is far below the noise
+_LARGEST_SUM = 2**60  # grid steps; noise is added in 64 bits
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,11 @@ def norm_grid(clip: float, parameters: int, norm: int, rows: int) -> Grid:
     """The grid for sums of ``rows`` records that are clipped one by one in L1 or L2.
 
     Rounding to the grid moves the distance of two neighbours' sums by at most one step in each of ``P``
-    coordinates, that is ``P`` in L1 and ``√P`` in L2. Floating-point sums, in pieces of 256 rows, err by at
-    most ``(256 + rows/256) · rows · units · 2⁻⁵³`` steps in all; as much again is set aside for them. The
-    grid is so fine that both are below a thousandth of the clip.
+    coordinates, that is ``P`` in L1 and ``√P`` in L2. Floating-point sums, in pieces of 256 rows and in
+    whatever order, err by at most ``(256 + rows/256) · rows · units · 2⁻⁵³`` steps in all; as much again is
+    set aside for the two sums that are compared: with and without the record under Poisson sampling, where
+    the others stand in other places, and with one record or the other elsewhere. The grid is so fine that
+    both are below a thousandth of the clip.
 
     >>> grid = norm_grid(1.0, 200, norm=1, rows=40_000)
     >>> grid.slack / grid.units < 2e-3
@@ -46,14 +49,21 @@ def norm_grid(clip: float, parameters: int, norm: int, rows: int) -> Grid:
     """
     rounding = parameters if norm == 1 else math.isqrt(parameters) + 1
     units = max(GRID, 1 << (1024 * rounding).bit_length())
-    if 2.0 * (kernels.CHUNK + rows / kernels.CHUNK) * rows * units * 2.0**-53 > rounding:
+    error = 2.0 * (kernels.CHUNK + rows / kernels.CHUNK) * rows * units * 2.0**-53
+    if error > rounding or rows * units > _LARGEST_SUM:
         raise InputError(f"{rows} rows are too many to add up exactly enough at once; take a smaller batch_size")
     return Grid(clip / units, units, 2 * rounding)
 
 
 def to_grid(values: Floats, step: float) -> Integers:
-    """Nearest grid point, halves upwards: unlike rounding to even this commutes with whole shifts."""
-    return np.floor(values / step + 0.5).astype(np.int64)
+    """Nearest grid point, halves upwards: unlike rounding to even this commutes with whole shifts.
+
+    What is not finite or not a grid point's size is refused. Clipped sums are neither, so no table gets there.
+    """
+    steps = np.floor(values / step + 0.5)
+    if not (np.abs(steps) <= 2.0 * _LARGEST_SUM).all():
+        raise InputError("a sum is not finite or does not fit on its grid")
+    return steps.astype(np.int64)
 
 
 def fixed_batches(rows: int, batch_size: int | None, epochs: int, rng: np.random.Generator) -> Iterator[Integers]:
@@ -106,18 +116,24 @@ def descend(
     decay: float,
     average: bool,
 ) -> Network:
-    """``w ← w − α (v + λw)/B`` where ``v`` gathers the released sums; if ``average``, the mean of the last half."""
+    """``w ← w − α (v + λw)/B`` where ``v`` gathers the released sums; if ``average``, the mean of the last half.
+
+    That a training diverged is told by the parameters, which are made of released sums alone, so the error
+    says no more about a record than the model would.
+    """
     theta = network.theta.copy()
     velocity = np.zeros_like(theta)
     total = np.zeros_like(theta)
     mask = weight_mask(network.sizes)
     counted = 0
-    for number, rows in enumerate(batches):
-        velocity = momentum * velocity + release(Network(network.sizes, theta), rows)
-        with np.errstate(over="ignore", invalid="ignore"):  # the check below says it in words
+    with np.errstate(over="ignore", invalid="ignore"):  # the checks say it in words
+        for number, rows in enumerate(batches):
+            velocity = momentum * velocity + release(Network(network.sizes, theta), rows)
             theta = theta - learning_rate / batch_size * (velocity + decay * theta * mask)
-        check_finite(theta, f"step {number + 1}")
-        if average and number >= steps // 2:
-            total += theta
-            counted += 1
-    return Network(network.sizes, total / counted if counted else theta)
+            check_finite(theta, f"step {number + 1}")
+            if average and number >= steps // 2:
+                total += theta
+                counted += 1
+        result = total / counted if counted else theta
+    check_finite(result, "averaging")
+    return Network(network.sizes, result)

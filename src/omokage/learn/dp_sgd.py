@@ -15,11 +15,16 @@ import polars as pl
 
 from omokage.errors import InputError
 from omokage.learn.accounting import GaussianSteps, Step, gaussian_multiplier
-from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassifier, check_count, check_positive
-from omokage.learn.descent import descend, norm_grid, steady_rate, to_grid
+from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassifier
+from omokage.learn.descent import descend, norm_grid, steady_rate
+from omokage.learn.mechanisms import ClippedSum, Plan
 from omokage.learn.network import Network, initial_network
-from omokage.learn.noise import GAUSSIAN_DISTANCE, NoiseSource
+from omokage.learn.noise import SAMPLE_DISTANCE, NoiseSource
+from omokage.learn.parts import Part, SamplePart, sum_part
 from omokage.learn.schema import Schema
+from omokage.learn.settings import check_clip, check_count, check_descent
+
+_LARGEST_RATE = 4.0
 
 
 class DPSGD(PrivateClassifier):
@@ -27,8 +32,11 @@ class DPSGD(PrivateClassifier):
 
     Parameters
     ----------
-    epsilon, delta : float
-        The whole model's guarantee, replace-one neighbours.
+    epsilon : float
+        The whole model's ε, replace-one neighbours.
+    delta : float, optional
+        The whole model's δ, above 0 and below one over the number of rows. Unless given it is 1e-5, or half
+        of one over the number of rows if that is smaller.
     bounds : pair or list of pairs
         Public bounds of the inputs, when ``X`` is a matrix.
     schema : Schema, optional
@@ -60,7 +68,7 @@ class DPSGD(PrivateClassifier):
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float = 1e-5,
+        delta: float | None = None,
         *,
         bounds: Any = (0.0, 1.0),
         schema: Schema | None = None,
@@ -96,51 +104,54 @@ class DPSGD(PrivateClassifier):
 
     def _check_settings(self) -> None:
         check_count("epochs", self.epochs)
-        if self.batch_size is not None:
-            check_count("batch_size", self.batch_size)
-        if self.learning_rate is not None:
-            check_positive("learning_rate", self.learning_rate)
-        check_positive("clip", self.clip)
-        if not 0.0 <= self.momentum < 1.0:
-            raise InputError(f"momentum must lie in [0, 1), got {self.momentum!r}")
+        check_clip(self.clip)
+        check_descent(self.batch_size, self.learning_rate, self.momentum, self.decay)
+        if self.delta == 0.0:
+            raise InputError("delta=0 has no meaning for Gaussian noise: take a delta above 0, or another approach")
 
     def _noise_name(self) -> str:
         return "discrete Gaussian on a grid, OpenSSL's random bits"
 
-    def _learn(
-        self, frame: pl.DataFrame, inputs: Floats, labels: Integers, rng: np.random.Generator, source: NoiseSource
-    ) -> tuple[Network, list[Step], float]:
-        rows = len(inputs)
+    def _plan(self, rows: int, parameters: int) -> Plan:
+        """All that follows from public values: the number of rows, the size of the network and the settings."""
         batch = rows if self.batch_size is None else min(self.batch_size, rows)
         steps = max(1, round(self.epochs * rows / batch))
-        multiplier = gaussian_multiplier(self.epsilon, self.delta, steps, batch / rows)
-        network = initial_network(self._sizes(inputs, self.hidden), rng)
-        parameters = network.theta.size
+        distance = parameters * SAMPLE_DISTANCE
+        multiplier = gaussian_multiplier(self.epsilon, self._delta(rows), steps, batch / rows, distance)
         grid = norm_grid(self.clip, parameters, 2, rows)
-        sigma = multiplier * (grid.units + grid.slack)
+        mechanism = ClippedSum(2, self.clip, grid, multiplier * (grid.units + grid.slack))
+        rate = self.learning_rate or steady_rate(mechanism.scale * grid.step / batch, steps, self.momentum, _LARGEST_RATE)
+        claim = GaussianSteps(multiplier, steps, batch / rows, distance)
+        return Plan(mechanism, claim, batch, self.epochs, steps, rate)
 
-        rate = self.learning_rate or steady_rate(sigma * grid.step / batch, steps, self.momentum, 4.0)
-
-        self.settings_ = {"learning_rate": rate}
-
-        def release(current: Network, chosen: Integers) -> Floats:
-            exact = to_grid(current.gradient(inputs, labels, chosen, 2, self.clip), grid.step)
-            return np.asarray((exact + source.gaussian(parameters, sigma)) * grid.step, np.float64)
+    def _learn(
+        self, frame: pl.DataFrame, inputs: Floats, labels: Integers, rng: np.random.Generator, source: NoiseSource
+    ) -> tuple[Network, list[Step]]:
+        network = initial_network(self._sizes(inputs.shape[1]), rng)
+        plan = self._plan(len(inputs), network.theta.size)
+        self.settings_["learning_rate"] = plan.rate
 
         def samples() -> Iterator[Integers]:
-            for _ in range(steps):
-                yield source.poisson_subset(rows, batch / rows)
+            for _ in range(plan.steps):
+                yield source.poisson_subset(len(inputs), plan.batch / len(inputs))
 
         trained = descend(
             network,
             samples(),
-            release,
-            batch_size=batch,
-            steps=steps,
-            learning_rate=rate,
+            lambda current, chosen: plan.mechanism.release(current, inputs, labels, chosen, source),
+            batch_size=plan.batch,
+            steps=plan.steps,
+            learning_rate=plan.rate,
             momentum=self.momentum,
             decay=self.decay,
             average=self.average,
         )
-        noisy: list[Step] = [GaussianSteps(multiplier, steps, batch / rows)]
-        return trained, noisy, steps * parameters * GAUSSIAN_DISTANCE
+        return trained, [plan.claim]
+
+    def _parts(self, rows: int) -> list[Part]:
+        network = self._any_network()
+        plan = self._plan(rows, network.theta.size)
+        parts: list[Part] = [sum_part(plan.mechanism, plan.claim, network)]
+        if plan.batch < rows:
+            parts.append(SamplePart("Poisson samples", plan.batch / rows))
+        return parts

@@ -17,6 +17,7 @@ what two related columns say about the label twice.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,22 +88,19 @@ def to_simplex(noisy: NDArray[np.generic], total: float) -> Floats:
     return np.asarray(np.maximum(values - shift, 0.0))
 
 
-def choose_forest(
-    codes: Integers, sizes: tuple[int, ...], count: int, epsilon: float, source: NoiseSource
-) -> list[tuple[int, int]]:
-    """``count`` edges between columns, no cycle among them, chosen one by one by the exponential mechanism.
+def choose_forest(codes: Integers, sizes: tuple[int, ...], count: int, pick: Callable[[Floats], int]) -> list[tuple[int, int]]:
+    """``count`` edges between columns, no cycle among them, each chosen by ``pick`` from the scores of those that are left.
 
-    Each choice costs ``epsilon / count``. Returned as (parent, child) in an order in which the columns can be
-    drawn.
+    Returned as (parent, child) in an order in which the columns can be drawn.
     """
-    pairs = [(a, b) for a in range(len(sizes)) for b in range(a + 1, len(sizes))]
+    pairs = [(a, b) for a in range(len(sizes)) for b in range(a + 1, len(sizes))] if count else []
     scores = {(a, b): dependence(pair_counts(codes[:, a], codes[:, b], (sizes[a], sizes[b]))) for a, b in pairs}
     component = list(range(len(sizes)))
     edges: list[tuple[int, int]] = []
     for _ in range(count):
         pairs = [(a, b) for a, b in pairs if component[a] != component[b]]
         values = np.array([scores[pair] for pair in pairs])
-        a, b = pairs[choose(values, SCORE_SENSITIVITY, epsilon / count, source)]
+        a, b = pairs[pick(values)]
         edges.append((a, b))
         component = [component[a] if c == component[b] else c for c in component]
     return _rooted(edges, len(sizes))
@@ -129,9 +127,15 @@ def _rooted(edges: list[tuple[int, int]], columns: int) -> list[tuple[int, int]]
     return out
 
 
+def pick_score(scores: Floats, epsilon: float, source: NoiseSource) -> int:
+    """Index of a large score, by the exponential mechanism."""
+    return choose(scores, SCORE_SENSITIVITY, epsilon, source)
+
+
 def release_counts(counts: Integers, epsilon: float, source: NoiseSource) -> Floats:
     """A noisy histogram, made possible again: not negative, with the (public) number of rows."""
-    return to_simplex(release_integers(counts, HISTOGRAM_SENSITIVITY, epsilon, source), float(counts.sum()))
+    noisy = release_integers(counts, HISTOGRAM_SENSITIVITY, epsilon, source)
+    return to_simplex(noisy, float(counts.sum()))
 
 
 def draw_columns(histograms: Histograms, rows: int, rng: np.random.Generator) -> Integers:

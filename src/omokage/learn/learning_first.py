@@ -12,19 +12,22 @@ noise meets the network that was trained.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from omokage.errors import InputError
 from omokage.learn.accounting import LaplaceSteps, Step
-from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassifier, check_count, check_positive
-from omokage.learn.network import Network, initial_network, train, weight_mask
-from omokage.learn.noise import NoiseSource, release_integers
+from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassifier
+from omokage.learn.network import Network, initial_network, parameter_count, train, weight_mask
+from omokage.learn.noise import NoiseSource, opendp, release_integers
+from omokage.learn.parts import LaplacePart, Part
 from omokage.learn.schema import Schema
+from omokage.learn.settings import check_count, check_descent, check_positive, check_range
 
 _UNITS = 2**20  # grid steps in a parameter's range
+_AUDITED = 64  # parameters in a release that is audited; OpenDP takes 10 µs for each
 
 
 class LearningFirst(PrivateClassifier):
@@ -34,8 +37,9 @@ class LearningFirst(PrivateClassifier):
     ----------
     epsilon : float
         The paper's ε, for each parameter on its own; ``privacy_`` tells the whole model's.
-    delta : float
-        Where the PLD bound in ``privacy_`` is read off; no noise depends on it.
+    delta : float, optional
+        Where the PLD bound in ``privacy_`` is read off, as for ``DPSGD``; no noise depends on it, and 0 asks for
+        the sum of all ε alone.
     weight_range, bias_range : pair of float
         Public ranges in which parameters are kept.
     bounds, schema, classes, hidden, epochs, batch_size, learning_rate, decay, tuned, random_state, noise_seed
@@ -55,7 +59,7 @@ class LearningFirst(PrivateClassifier):
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float = 1e-5,
+        delta: float | None = None,
         *,
         weight_range: tuple[float, float] = (-0.2, 0.2),
         bias_range: tuple[float, float] = (-0.2, 0.2),
@@ -91,10 +95,14 @@ class LearningFirst(PrivateClassifier):
         check_count("epochs", self.epochs)
         check_count("batch_size", self.batch_size)
         check_positive("learning_rate", self.learning_rate)
+        check_descent(decay=self.decay)
         for name in ("weight_range", "bias_range"):
-            low, high = getattr(self, name)
-            if not (np.isfinite([low, high]).all() and low < high):
-                raise InputError(f"{name} must be finite with low < high, got {(low, high)}")
+            check_range(name, getattr(self, name))
+
+    def _check_installed(self) -> None:
+        super()._check_installed()
+        if self.noise_seed is None:
+            opendp()
 
     def _noise_name(self) -> str:
         return "discrete Laplace, OpenDP"
@@ -102,13 +110,20 @@ class LearningFirst(PrivateClassifier):
     def _per_parameter(self) -> tuple[float, bool] | None:
         return self.epsilon, True
 
-    def _learn(
-        self, frame: pl.DataFrame, inputs: Floats, labels: Integers, rng: np.random.Generator, source: NoiseSource
-    ) -> tuple[Network, list[Step], float]:
-        network = initial_network(self._sizes(inputs, self.hidden), rng)
-        weight = weight_mask(network.sizes) > 0
+    def _mechanism(self, sizes: tuple[int, ...]) -> ParameterNoise:
+        weight = weight_mask(sizes) > 0
         low = np.where(weight, self.weight_range[0], self.bias_range[0])
         high = np.where(weight, self.weight_range[1], self.bias_range[1])
+        return ParameterNoise(low, high, self.epsilon)
+
+    def _claim(self, parameters: int) -> LaplaceSteps:
+        return LaplaceSteps(_UNITS, _UNITS / self.epsilon, parameters)
+
+    def _learn(
+        self, frame: pl.DataFrame, inputs: Floats, labels: Integers, rng: np.random.Generator, source: NoiseSource
+    ) -> tuple[Network, list[Step]]:
+        network = initial_network(self._sizes(inputs.shape[1]), rng)
+        mechanism = self._mechanism(network.sizes)
         trained = train(
             network,
             inputs,
@@ -118,17 +133,40 @@ class LearningFirst(PrivateClassifier):
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             decay=self.decay,
-            low=low,
-            high=high,
+            low=mechanism.low,
+            high=mechanism.high,
         )
-        noisy = release_parameters(trained.theta, low, high, self.epsilon, source)
-        steps: list[Step] = [LaplaceSteps(_UNITS, _UNITS / self.epsilon, noisy.size)]
-        return Network(network.sizes, noisy), steps, 0.0
+        return Network(network.sizes, mechanism.release(trained.theta, source)), [self._claim(network.theta.size)]
+
+    def _parts(self, rows: int) -> list[Part]:
+        sizes = self._sizes(len(self.schema_.features))
+        mechanism = self._mechanism(sizes)
+        size = parameter_count(sizes)
+        extremes = [np.full(size, v) for v in (-np.inf, -1.0, 0.0, 1.0, np.inf, np.nan)]
+
+        def moved() -> float:
+            exact = [mechanism.exact(theta) for theta in extremes]
+            return float(max(np.abs(a - b).max() for a in exact for b in exact))
+
+        return [LaplacePart("parameters", self._claim(size), _UNITS, min(size, _AUDITED), mechanism.noisy, moved)]
 
 
-def release_parameters(theta: Floats, low: Floats, high: Floats, epsilon: float, source: NoiseSource) -> Floats:
+@dataclass(frozen=True)
+class ParameterNoise:
     """``clamp(w + Lap((high − low)/ε))`` for every parameter, on a grid of 2²⁰ steps between its bounds."""
-    step = (high - low) / _UNITS
-    exact = np.clip(np.floor((theta - low) / step + 0.5), 0, _UNITS).astype(np.int64)
-    noisy = release_integers(exact, _UNITS, epsilon, source)
-    return low + np.clip(noisy, 0, _UNITS) * step
+
+    low: Floats
+    high: Floats
+    epsilon: float
+
+    def exact(self, theta: Floats) -> Integers:
+        """Grid steps above the lower bound, from 0 to 2²⁰ whatever ``theta`` is."""
+        inside = np.clip(np.nan_to_num(theta, nan=0.0), self.low, self.high)
+        return np.floor((inside - self.low) / ((self.high - self.low) / _UNITS) + 0.5).astype(np.int64)
+
+    def noisy(self, exact: Integers, source: NoiseSource) -> Integers:
+        return release_integers(exact, _UNITS, self.epsilon, source)
+
+    def release(self, theta: Floats, source: NoiseSource) -> Floats:
+        noisy = np.clip(self.noisy(self.exact(theta), source), 0, _UNITS)
+        return np.asarray(self.low + noisy * ((self.high - self.low) / _UNITS))

@@ -88,16 +88,24 @@ def train(
     low: Floats | float = -np.inf,
     high: Floats | float = np.inf,
 ) -> Network:
-    """Ordinary minibatch training, ``w ← w − α(Δw + λw)/B`` (equations 5 and 6), with parameters kept in ``[low, high]``."""
+    """Ordinary minibatch training, ``w ← w − α(Δw + λw)/B`` (equations 5 and 6), with parameters kept in ``[low, high]``.
+
+    Where that range is finite, the result is in it even if the training diverges: that it does would tell
+    about the records, and what comes after needs no more than the range.
+    """
     theta = network.theta.copy()
     low = np.broadcast_to(np.asarray(low, np.float64), theta.shape).copy()
     high = np.broadcast_to(np.asarray(high, np.float64), theta.shape).copy()
+    bounded = bool(np.isfinite(low).all() and np.isfinite(high).all())
     mask = weight_mask(network.sizes)
     theta = np.clip(theta, low, high)
     for epoch in range(epochs):
         order = rng.permutation(len(inputs))
         kernels.sgd_epoch(theta, network.shape, inputs, labels, order, batch_size, learning_rate, decay, mask, low, high)
-        check_finite(theta, f"epoch {epoch + 1}")
+        if bounded:
+            theta = np.clip(np.nan_to_num(theta, nan=0.0), low, high)
+        else:
+            check_finite(theta, f"epoch {epoch + 1}")
     return Network(network.sizes, theta)
 
 
@@ -111,8 +119,14 @@ def gradient_intervals(network: Network) -> tuple[Floats, Floats]:
 
     Equations 20 to 26 with equation 21 mended: the largest output of a ReLU is ``max(0, max x)``. Without
     that, negative biases give bounds that real gradients leave. As in the paper the inputs' lower bound 0 and
-    the ReLU's own are used, so the interval is wider than it need be and safe.
+    the ReLU's own are used, so the interval is wider than it need be and safe. Where a double overflows the
+    bound is infinite or NaN; the caller has a finite one.
     """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _propagate(network)
+
+
+def _propagate(network: Network) -> tuple[Floats, Floats]:
     layers = network.layers
     tops = [np.ones(network.sizes[0])]
     for weights, bias in layers[:-1]:

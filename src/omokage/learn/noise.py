@@ -9,9 +9,11 @@ Two samplers give the same laws:
 
 * OpenDP, for what is released once (histograms, choices, the parameters of a trained network). It is exact.
 * our own (``noise_kernels``), for every step of a training, where OpenDP is too slow: ours takes less than a
-  hundredth of its time (``benchmarks/learn.py``). Laplace samples are within 2⁻¹⁰⁰ of exact each, Gaussian
-  samples within 2⁻⁵⁰ (statistical distance; the accept step compares 64 random bits with a double).
-  ``Privacy.sampler_distance`` carries the sum.
+  hundredth of its time (``benchmarks/learn.py``). Each sample is within a statistical distance of 2⁻¹⁰⁰ of its
+  law: a Laplace sample is at most 64 coins whose bias is cut off after 128 binary digits, and a cut-off tail
+  of 2⁻¹²⁷, together below 2⁻¹²⁰ with the sign; a Gaussian one is accepted from such with a probability of
+  at least 0.4, by a comparison that is exact to 2⁻¹⁹⁰. The accounting adds the distances up and takes them
+  off δ.
 
 Random bits come from OpenSSL's generator, seeded by the operating system. A ``seed`` replaces it by known
 bits: for tests and for repeatable studies, and the result is then marked as not private.
@@ -34,10 +36,10 @@ from omokage.learn import noise_kernels as kernels
 
 Integers = NDArray[np.int64]
 
-LAPLACE_DISTANCE = 2.0**-100
-GAUSSIAN_DISTANCE = 2.0**-50
+SAMPLE_DISTANCE = 2.0**-100  # of one number that our own sampler draws from its law
 _LARGEST_SCALE = 2.0**50
 _BUFFER = 2**15  # words of random bits fetched at a time
+_MARGIN = 2.0**-48  # relative error of a chance in doubles, for r = 0; eight times what the operations can add up to
 
 
 @lru_cache(maxsize=256)
@@ -110,10 +112,27 @@ class NoiseSource:
         proposal = float(math.floor(sigma) + 1)
         high, low = bit_biases(proposal)
         out, filled = np.empty(size, np.int64), 0
+        doubts = np.empty((kernels.GROUP, 2), np.uint64)
         while filled < size:
             self._refill(high.size)
-            filled = kernels.gaussian(self._buffer, self._cursor, high, low, out, filled, float(sigma), proposal)
+            filled, doubtful = kernels.gaussian(
+                self._buffer, self._cursor, high, low, out, filled, float(sigma), proposal, _MARGIN, doubts
+            )
+            for place, word in reversed(doubts[:doubtful].tolist()):  # about one sample in 2⁴⁵
+                if not self._accepts(int(out[place]), word, float(sigma), proposal):
+                    out[place : filled - 1] = out[place + 1 : filled]
+                    filled -= 1
         return out
+
+    def _accepts(self, candidate: int, word: int, sigma: float, proposal: float) -> bool:
+        """Whether a random number that begins with ``word`` falls below a candidate's chance, to 192 binary digits."""
+        more = self.words(2).tolist()
+        with decimal.localcontext() as context:
+            context.prec = 120
+            variance = decimal.Decimal(sigma) ** 2
+            gap = abs(candidate) - variance / decimal.Decimal(proposal)
+            chance = (-gap * gap / (2 * variance)).exp()
+            return decimal.Decimal((word << 128) + (more[0] << 64) + more[1]) < chance * decimal.Decimal(2) ** 192
 
     def poisson_subset(self, count: int, probability: float) -> Integers:
         """Indices of a Poisson sample: every record on its own with this probability, rounded down to 64 bits."""
@@ -148,12 +167,12 @@ def choose(scores: NDArray[np.float64], sensitivity: float, epsilon: float, sour
     """Index of a large score, by the exponential mechanism.
 
     OpenDP adds exponential noise of scale ``2 sensitivity / epsilon`` and takes the largest, which is
-    permute-and-flip and never worse than the exponential mechanism; the seeded stand-in adds discrete Laplace
-    noise of that scale.
+    permute-and-flip and never worse than the exponential mechanism; the seeded stand-in does the same on a
+    fine grid.
     """
     scale = 2.0 * sensitivity / epsilon
     if not source.secure:
-        return int(np.argmax(np.rint(scores * 1024) + source.laplace(len(scores), scale * 1024)))
+        return int(np.argmax(np.rint(scores * 1024) + np.abs(source.laplace(len(scores), scale * 1024))))
     dp = opendp()
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)
     mechanism = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale)

@@ -85,20 +85,32 @@ def laplace(words, cursor, high, low, out, filled):
 
 
 @nb.njit(nogil=True, cache=True)
-def gaussian(words, cursor, high, low, out, filled, sigma, proposal):
+def gaussian(words, cursor, high, low, out, filled, sigma, proposal, margin, doubts):
     """The same for the discrete Gaussian, by rejection from a discrete Laplace of scale ``proposal``.
 
-    Canonne, Kamath and Steinke (2020), algorithm 3.
+    Canonne, Kamath and Steinke (2020), algorithm 3. A candidate is accepted if a random number falls below a
+    chance; the first 64 bits of the one are compared with a double of the other. A double's chance is off by
+    less than ``margin · (1 + r²)`` of itself, where ``r = |k|/σ + 1``. Where that or the missing bits could
+    decide, the candidate is kept for now, with its place and its bits in ``doubts``, and the caller decides
+    exactly. Returns how far ``out`` is filled and how many doubts there are; a group with doubts is the last.
     """
     group = np.empty(GROUP, np.int64)
     centre = sigma * sigma / proposal
-    while filled < out.size and words.size - cursor[0] >= most_words(high.size):
+    doubtful = 0
+    while doubtful == 0 and filled < out.size and words.size - cursor[0] >= most_words(high.size):
         kept = _signed(words, cursor, high, low, group)
         for i in range(kept):
-            gap = abs(np.float64(group[i])) - centre
-            chance = np.exp(-gap * gap / (2.0 * sigma * sigma))
-            accepted = np.float64(_next(words, cursor)) < chance * 18446744073709551616.0
-            if accepted and filled < out.size:
+            size = abs(np.float64(group[i]))
+            gap = size - centre
+            chance = np.exp(-gap * gap / (2.0 * sigma * sigma)) * 18446744073709551616.0
+            unsure = chance * margin * (1.0 + (size / sigma + 1.0) ** 2)
+            word = _next(words, cursor)
+            drawn = np.float64(word)
+            if drawn <= chance + unsure + 1.0 and filled < out.size:
+                if drawn + 1.0 > chance - unsure:
+                    doubts[doubtful, 0] = np.uint64(filled)
+                    doubts[doubtful, 1] = word
+                    doubtful += 1
                 out[filled] = group[i]
                 filled += 1
-    return filled
+    return filled, doubtful

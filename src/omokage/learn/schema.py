@@ -13,18 +13,23 @@ from a ``Schema``, most often a TOML file::
     cuts = [25, 35, 45, 55, 65]   # inner bin edges; a value on an edge belongs to the bin above it
     whole = true                  # whole numbers; a synthetic table then has them too
 
-    [columns.workclass] categories = ["Private", "State-gov", "Elsewhere"] other = "Elsewhere"           #
-    where a category that is not listed goes; without it such a row is an error
+    [columns.workclass]
+    categories = ["Private", "State-gov", "Elsewhere"]
+    other = "Elsewhere"           # where a category that is not listed goes; without it such a row is an error
 
 Columns that are not listed are not used. Numbers beyond their bounds count as the bound.
+
+The schema is also the range of tables that a promise is about. Every table in it is learned from, whatever its
+rows are: all of one class, all the same, just one. A table outside (a missing value, a category or label that
+is not declared, a number that is none) is refused before anything is learned; that refusal is for the holder of
+the data, and no ε covers passing it on.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,10 +39,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from omokage.errors import InputError, TableError
-from omokage.tables import read_table
+from omokage.learn.records import as_frame, column_of, look_up
+from omokage.learn.settings import is_number
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+_LARGEST_LIST = 100_000
+_LARGEST_WHOLE = 2**53
 
 
 @dataclass(frozen=True)
@@ -51,10 +60,16 @@ class Numeric:
     whole: bool = False
 
     def __post_init__(self) -> None:
+        _check_name(self.name)
+        if not isinstance(self.cuts, tuple) or len(self.cuts) > _LARGEST_LIST:
+            raise InputError(f"column {self.name!r}: cuts must be a list of at most {_LARGEST_LIST:,} numbers")
+        if not isinstance(self.whole, bool):
+            raise InputError(f"column {self.name!r}: whole must be true or false")
         edges = (self.low, *self.cuts, self.high)
-        finite = all(isinstance(e, int | float) and math.isfinite(e) for e in edges)
-        if not finite or any(a >= b for a, b in itertools.pairwise(edges)):
-            raise InputError(f"column {self.name!r}: low < cuts < high must be finite and rise, got {edges}")
+        if not all(map(is_number, edges)) or any(float(a) >= float(b) for a, b in itertools.pairwise(edges)):
+            raise InputError(f"column {self.name!r}: low < cuts < high must be finite numbers and rise")
+        if self.whole and max(abs(self.low), abs(self.high)) > _LARGEST_WHOLE:
+            raise InputError(f"column {self.name!r}: bounds of whole numbers must lie within ±2**53")
 
     @property
     def size(self) -> int:
@@ -68,7 +83,7 @@ class Numeric:
         return tuple(f"{self.name}[{k}]" for k in range(self.size))
 
     def read(self, frame: pl.DataFrame) -> Floats:
-        column = _column(frame, self.name)
+        column = column_of(frame, self.name)
         try:
             values = column.cast(pl.Float64).to_numpy()
         except pl.exceptions.PolarsError:
@@ -104,8 +119,12 @@ class Categorical:
     other: str | None = None
 
     def __post_init__(self) -> None:
-        if len(self.categories) < 1 or len(set(self.categories)) != len(self.categories):
-            raise InputError(f"column {self.name!r}: categories must be a non-empty list without repetition")
+        _check_name(self.name)
+        listed = self.categories
+        if not isinstance(listed, tuple) or not 1 <= len(listed) <= _LARGEST_LIST or not all(isinstance(c, str) for c in listed):
+            raise InputError(f"column {self.name!r}: categories must be a list of 1 to {_LARGEST_LIST:,} texts")
+        if len(set(listed)) != len(listed):
+            raise InputError(f"column {self.name!r}: categories must be listed without repetition")
         if self.other is not None and self.other not in self.categories:
             raise InputError(f"column {self.name!r}: other must be one of the categories")
 
@@ -118,7 +137,7 @@ class Categorical:
         return tuple(f"{self.name}={c}" for c in self.categories)
 
     def codes(self, frame: pl.DataFrame) -> Integers:
-        return _lookup(_column(frame, self.name), self.name, self.categories, self.other)
+        return look_up(column_of(frame, self.name), self.name, self.categories, self.other)
 
     def encode(self, frame: pl.DataFrame) -> Floats:
         return np.eye(self.size)[self.codes(frame)]
@@ -148,6 +167,7 @@ class Schema:
     features: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        _check_name(self.target)
         names = [c.name for c in self.columns]
         if not names or len({*names, self.target}) != len(names) + 1:
             raise InputError("a schema needs at least one column, and no name twice, the target's included")
@@ -176,7 +196,7 @@ class Schema:
         [1, 0, None, '?']
         """
         spelled = {str(c): c for c in self.classes}
-        return [v if v is None else spelled.get(str(v), v) for v in _column(as_frame(table), self.target).to_list()]
+        return [v if v is None else spelled.get(str(v), v) for v in column_of(as_frame(table), self.target).to_list()]
 
     def draw(self, codes: Integers, rng: np.random.Generator) -> pl.DataFrame:
         """A table with these bins and categories."""
@@ -201,8 +221,10 @@ class Schema:
         _check_keys(tree, {"target", "columns"}, "the schema", required={"columns"})
         target = tree.get("target", {})
         _check_keys(target, {"column", "classes"}, "[target]")
+        if not isinstance(tree["columns"], Mapping):
+            raise InputError("columns must be tables like [columns.age]")
         columns = tuple(_column_from(name, spec) for name, spec in tree["columns"].items())
-        return cls(columns, str(target.get("column", "target")), tuple(target.get("classes", (0, 1))))
+        return cls(columns, target.get("column", "target"), _listed(target.get("classes", [0, 1]), "[target] classes"))
 
 
 def load_schema(path: str | Path) -> Schema:
@@ -219,77 +241,36 @@ def load_schema(path: str | Path) -> Schema:
         raise InputError(f"schema {path}: {error}") from error
 
 
-def check_classes(classes: Sequence[Any]) -> None:
-    if len(classes) < 2 or len(set(classes)) != len(classes):
-        raise InputError(f"classes must be at least two different labels, got {len(classes)} entries")
-
-
-def label_codes(labels: object, classes: Sequence[Any]) -> Integers:
-    """Class numbers of labels; a missing or undeclared label, or one class only, is an error.
-
-    >>> label_codes(["no", "yes", "no"], ("no", "yes"))
-    array([0, 1, 0])
-    """
-    values = labels.to_list() if hasattr(labels, "to_list") else np.asarray(labels, dtype=object).ravel().tolist()
-    position = {c: k for k, c in enumerate(classes)}
-    codes = np.array([-1 if v is None or v != v else position.get(v, -2) for v in values], np.int64)
-    for code, what in ((-1, "is missing"), (-2, "is not one of the declared classes")):
-        if (codes == code).any():
-            row = int(np.flatnonzero(codes == code)[0])
-            raise InputError(f"the label {what} in {(codes == code).sum()} rows, first in row {row + 1}")
-    if len(np.unique(codes)) < 2:
-        raise InputError("all labels are of one class; there is nothing to learn")
-    return codes
-
-
-def as_frame(table: object) -> pl.DataFrame:
-    """A polars frame of anything that has named columns."""
-    if isinstance(table, pl.DataFrame):
-        return table
-    if isinstance(table, Mapping):
-        return pl.DataFrame(dict(table))
-    if hasattr(table, "columns") and hasattr(table, "__getitem__"):  # a pandas frame, without importing pandas
-        return pl.DataFrame({str(c): table[c].to_list() for c in table.columns})
-    raise InputError(f"a learner with a schema needs a table with named columns, got {type(table).__name__}")
-
-
-def read_records(path: str | Path) -> pl.DataFrame:
-    """A table as :func:`omokage.tables.read_table` reads it; text cells of a CSV without the blanks around them."""
-    table = read_table(path)
-    if table.raw is None:
-        return table.frame
-    return table.raw.rename(str.strip).with_columns(pl.all().str.strip_chars())
-
-
-def _column(frame: pl.DataFrame, name: str) -> pl.Series:
-    if name not in frame.columns:
-        raise TableError(f"column {name!r} is declared in the schema but not in the table")
-    return frame[name]
-
-
-def _lookup(column: pl.Series, name: str, categories: tuple[str, ...], other: str | None) -> Integers:
-    position = {c: k for k, c in enumerate(categories)}
-    fallback = -1 if other is None else position[other]
-    text = column.cast(pl.String)
-    if text.null_count():
-        raise TableError(f"column {name!r} has {text.null_count()} missing values; drop or fill such rows first")
-    codes = text.replace_strict(position, default=fallback, return_dtype=pl.Int64).to_numpy()
-    unknown = np.flatnonzero(codes < 0)
-    if unknown.size:
-        raise TableError(
-            f"column {name!r} has {unknown.size} values that are not declared categories, first in row "
-            f"{unknown[0] + 1}; list them or declare an `other`"
-        )
-    return np.asarray(codes, np.int64)
+def check_classes(classes: Any) -> None:
+    """Labels: two or more different texts or numbers. Spelled alike, they could not be told apart in a CSV file."""
+    if not isinstance(classes, tuple) or not 2 <= len(classes) <= _LARGEST_LIST:
+        raise InputError(f"classes must be a list of 2 to {_LARGEST_LIST:,} labels")
+    if not all(isinstance(c, str | bool) or is_number(c) for c in classes):
+        raise InputError("classes must be texts or finite numbers")
+    if len({str(c) for c in classes}) != len(classes) or len(set(classes)) != len(classes):
+        raise InputError("classes must be different labels, also as text")
 
 
 def _column_from(name: str, spec: Mapping[str, Any]) -> Column:
     where = f"[columns.{name}]"
     if isinstance(spec, Mapping) and "categories" in spec:
         _check_keys(spec, {"categories", "other"}, where)
-        return Categorical(name, tuple(str(c) for c in spec["categories"]), spec.get("other"))
+        # Numbers are fine as categories: what a table holds is compared as text.
+        named = tuple(str(c) if is_number(c) else c for c in _listed(spec["categories"], f"{where} categories"))
+        return Categorical(name, named, spec.get("other"))
     _check_keys(spec, {"low", "high", "cuts", "whole"}, where, required={"low", "high"})
-    return Numeric(name, spec["low"], spec["high"], tuple(spec.get("cuts", ())), bool(spec.get("whole", False)))
+    return Numeric(name, spec["low"], spec["high"], _listed(spec.get("cuts", []), f"{where} cuts"), spec.get("whole", False))
+
+
+def _listed(value: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise InputError(f"{where} must be a list")
+    return tuple(value)
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not name:
+        raise InputError("a column's name must be a text that is not empty")
 
 
 def _check_keys(tree: Any, allowed: set[str], where: str, required: set[str] | None = None) -> None:
@@ -297,4 +278,5 @@ def _check_keys(tree: Any, allowed: set[str], where: str, required: set[str] | N
         raise InputError(f"{where} must be a table of keys")
     unknown, missing = set(tree) - allowed, (required or set()) - set(tree)
     if unknown or missing:
-        raise InputError(f"{where} may have the keys {sorted(allowed)}; unknown {sorted(unknown)}, missing {sorted(missing)}")
+        found = f"unknown {sorted(map(str, unknown))}, missing {sorted(missing)}"
+        raise InputError(f"{where} may have the keys {sorted(allowed)}; {found}")

@@ -104,23 +104,24 @@ def rebuild_map(parts: Sequence[AnyPart]) -> Any:
         ...
     omokage.errors.MapError: the map 'theirs:Encoder' is not built in, so a certificate is not enough to rebuild it: ...
     """
-    steps = [(part.name, _rebuilt(part)) for part in parts]
+    steps = [(part.name, rebuild(part, MAPS, "map")) for part in parts]
     if len(steps) < 2:
         return steps[0][1] if steps else Identity()
     return Pipeline([(f"{number}-{name}", step) for number, (name, step) in enumerate(steps)])
 
 
-def _rebuilt(part: AnyPart) -> Any:
-    if part.name not in MAPS:
+def rebuild(part: AnyPart, known: Mapping[str, type], what: str) -> Any:
+    """One part, by the class that ``known`` lists under its name."""
+    if part.name not in known:
         raise MapError(
-            f"the map {part.name!r} is not built in, so a certificate is not enough to rebuild it: evaluate the release in "
-            "Python, where the fitted map is at hand"
+            f"the {what} {part.name!r} is not built in, so a certificate is not enough to rebuild it: evaluate the release in "
+            f"Python, where the {what} is at hand"
         )
-    made, default = MAPS[part.name], _defaults(MAPS[part.name])
+    made, default = known[part.name], _defaults(known[part.name])
     required = [name for name, value in default.items() if value is ...]
     if not set(required) <= set(part.options) <= set(default):
         takes = ", ".join(default) or "no options"
-        raise MapError(f"the map {part.name} takes {takes}, which does not fit the options given: {', '.join(part.options)}")
+        raise MapError(f"the {what} {part.name} takes {takes}, which does not fit the options given: {', '.join(part.options)}")
     return made(**{name: _restored(value, default[name], f"{part.name}: {name}") for name, value in part.options.items()})
 
 

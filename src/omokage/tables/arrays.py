@@ -53,12 +53,14 @@ def archive_of(name: str, content: bytes) -> zipfile.ZipFile:
     if not all(entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
         raise TableError(f"{name} is packed in a way that numpy.savez does not use: save it again with numpy.savez")
     declared = sum(entry.file_size for entry in entries)
-    if declared > max(ALWAYS, min(RATIO * len(content), len(content) + BEYOND)):
-        raise TableError(
-            f"{name} of {len(content) / 1e6:.1f} MB would unpack to {declared / 1e9:.1f} GB: if you trust it, save it again with "
-            "numpy.savez, which does not compress"
-        )
+    require_size(name, len(content), declared, RATIO, "save it again with numpy.savez, which does not compress")
     return archive
+
+
+def require_size(name: str, packed: int, unpacked: int, ratio: int, remedy: str) -> None:
+    """Refuse a file that would unpack to far more than its own size."""
+    if unpacked > max(ALWAYS, min(ratio * packed, packed + BEYOND)):
+        raise TableError(f"{name} of {packed / 1e6:.1f} MB would unpack to {unpacked / 1e9:.1f} GB: if you trust it, {remedy}")
 
 
 def member_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
@@ -112,11 +114,18 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
     raise ValueError("version 3.0 is for named fields only")
 
 
+def _characters(values: np.ndarray) -> bool:
+    codes = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="))).view(np.uint32)
+    return bool(((codes < 0xD800) | ((codes > 0xDFFF) & (codes <= 0x10FFFF))).all())
+
+
 def _series(file: str, name: str, values: np.ndarray) -> pl.Series:
     kind = values.dtype.kind
     try:
         if kind == "S":
             values = np.char.decode(values, "utf-8")
+        elif kind == "U" and not _characters(values):
+            raise ValueError
         elif kind == "M":
             unit = np.datetime_data(values.dtype)[0]
             values = values.astype(f"M8[{'D' if unit in ('Y', 'M', 'W', 'D') else 'ns' if unit in ('ns', 'ps') else 'us'}]")

@@ -16,6 +16,7 @@ from .table import Table
 
 Scale = Literal["range", "std", "none"]
 SCALES: tuple[Scale, ...] = ("range", "std", "none")
+MOST = 1e150  # squares of larger numbers overflow
 MOST_CATEGORIES = 64  # one column each; rarer values of a richer column share what is left
 
 
@@ -59,12 +60,17 @@ def as_numbers(table: Table, names: list[str], who: str) -> NDArray[np.float64]:
 
 
 def require_finite(column: pl.Series) -> None:
-    """Refuse NaN and infinity; a missing value is an empty cell."""
+    """Refuse NaN, infinity and numbers whose squares are infinite; a missing value is an empty cell."""
     if column.dtype.is_float():
         bad = int((~column.drop_nulls().is_finite()).sum())
         if bad:
             raise TableError(
                 f"column {column.name!r} holds NaN or infinity in {bad} rows: leave the cells empty, or those rows out"
+            )
+        far = int((column.drop_nulls().cast(pl.Float64).abs() > MOST).sum())
+        if far:
+            raise TableError(
+                f"column {column.name!r} holds numbers beyond {MOST:g} in {far} rows: leave those rows out, or scale them"
             )
 
 

@@ -10,7 +10,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 import polars as pl
@@ -34,7 +34,7 @@ def header_of(file: str, content: bytes, separator: str) -> list[str]:
         raise TableError(f"{file} is not text in UTF-8: save it as UTF-8") from None
     except (csv.Error, StopIteration):
         raise TableError(f"{file} cannot be read as a table: its first line is damaged") from None
-    return distinct(file, [name if name.strip() else f"column_{j}" for j, name in enumerate(names, 1)])
+    return usable(file, [name if name.strip() else f"column_{j}" for j, name in enumerate(names, 1)])
 
 
 def separator_of(content: bytes) -> str:
@@ -58,8 +58,8 @@ def separator_of(content: bytes) -> str:
     return best[2]
 
 
-def distinct(file: str, names: Sequence[str]) -> list[str]:
-    """The names, if no two are the same."""
+def usable(file: str, names: Sequence[str]) -> list[str]:
+    """The names, if no two are the same and none is a pattern."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         places = [str(j) for j, name in enumerate(names, 1) if name == twice[0]]
@@ -67,6 +67,9 @@ def distinct(file: str, names: Sequence[str]) -> list[str]:
             f"{file} has {len(twice)} column names twice (columns {', '.join(places[:3])} have the same): rename them, or, if "
             "the file has no header, use --no-header or --names"
         )
+    for j, name in enumerate(names, 1):
+        if name.startswith("^") and name.endswith("$"):  # Polars would look for the columns that it matches
+            raise TableError(f"{file}: the name of column {j} begins with ^ and ends with $, as a pattern does: rename it")
     return list(names)
 
 
@@ -78,12 +81,15 @@ def given_names(file: str, names: Sequence[str], width: int) -> list[str]:
         raise TableError(f"{file} has {width} columns, but {len(names)} names were given: give one for each column")
     if not all(isinstance(name, str) and name.strip() for name in names):
         raise TableError("a column name that was given is empty: give a name for each column")
-    return distinct(file, [name.strip() for name in names])
+    return usable(file, [name.strip() for name in names])
 
 
-def require_header(file: str, frame: pl.DataFrame) -> None:
-    """Refuse a CSV if one of its names is a number, a date, an address or a value of its own column."""
-    cells = _cells(frame)
+def require_header(file: str, frame: pl.DataFrame, numeric: Collection[str]) -> None:
+    """Refuse a CSV if one of its names is a number, a date, an address or a value of its own column.
+
+    The frame holds text; ``numeric`` are the columns that are numbers all through, where only a number can be a value.
+    """
+    cells = _cells(frame, numeric)
     if cells:
         raise TableError(
             f"{file}: {len(cells)} of {frame.width} column names (the first is that of column {cells[0]}) are numbers, dates or "
@@ -94,7 +100,7 @@ def require_header(file: str, frame: pl.DataFrame) -> None:
 
 def require_names(what: str, frame: pl.DataFrame) -> None:
     """Refuse a frame that was made from a file without a header: most names are cells, and one is a value of its own column."""
-    if not all(name.strip() for name in frame.columns):
+    if not all(name.strip() for name in usable(what, frame.columns)):
         raise TableError(f"{what} has a column without a name: name it")
     cells = _cells(frame)
     if 2 * len(cells) > frame.width and any(_is_cell(name, frame[name]) for name in frame.columns):
@@ -105,9 +111,9 @@ def require_names(what: str, frame: pl.DataFrame) -> None:
         )
 
 
-def _cells(frame: pl.DataFrame) -> list[int]:
+def _cells(frame: pl.DataFrame, numeric: Collection[str] = ()) -> list[int]:
     """Places of the columns whose names look like cells."""
-    own = {j for j, name in enumerate(frame.columns, 1) if _is_cell(name, frame[name])}
+    own = {j for j, name in enumerate(frame.columns, 1) if name not in numeric and _is_cell(name, frame[name])}
     return sorted((own | _numbers(frame) | _dates(frame)) - _run(frame))
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import polars as pl
 
 from ..errors import TableError
-from .arrays import read_arrays
-from .header import distinct, given_names, header_of, require_header, require_names, separator_of
+from .arrays import MOST_COLUMNS, read_arrays
+from .columnar import read_columnar
+from .header import given_names, header_of, require_header, require_names, separator_of, usable
 from .table import KINDS, Kind, Table, kind_of, typed
 
 FORMATS = {
@@ -81,33 +82,36 @@ def with_kinds(table: Table, kinds: Mapping[str, Kind]) -> Table:
     return Table(**{**vars(table), "frame": frame, "kinds": known})
 
 
-def read_cells(path: Path, content: bytes, header: bool = True) -> tuple[pl.DataFrame, str]:
-    """A CSV or TSV as text, cell by cell, and its separator; without a header columns are named by their place."""
+def read_cells(path: Path, content: bytes, header: bool = True, names: Sequence[str] | None = None) -> tuple[pl.DataFrame, str]:
+    """A CSV or TSV as text, cell by cell, and its separator; without a header or names columns are named by their place."""
     content = content.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
     separator = "\t" if path.suffix.lower() == ".tsv" else separator_of(content)
+    if content.count(separator.encode(), 0, 1 + content.find(b"\n") or len(content)) >= MOST_COLUMNS:
+        raise TableError(f"{path.name}: it has more than {MOST_COLUMNS} columns: is it transposed?")
     try:
         raw = pl.read_csv(content, separator=separator, infer_schema=False, truncate_ragged_lines=False, has_header=header)
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise TableError(f"{path.name} cannot be read as a table: {_reason(error)}") from None
-    names = header_of(path.name, content, separator) if header else [f"column_{j}" for j in range(1, raw.width + 1)]
+    if names is not None:
+        names = given_names(path.name, names, raw.width)
+    else:
+        names = header_of(path.name, content, separator) if header else [f"column_{j}" for j in range(1, raw.width + 1)]
     if len(names) != raw.width:
         raise TableError(f"{path.name} cannot be read as a table: its first line is damaged")
-    raw.columns = names  # Polars leaves quotes within a quoted name doubled
+    raw.columns = list(names)  # Polars leaves quotes within a quoted name doubled
     _require_whole_last_line(path, content, separator, len(names))
     return raw, separator
 
 
 def _read_csv(path: Path, content: bytes, header: bool | None, names: Sequence[str] | None) -> Table:
-    raw, separator = read_cells(path, content, header is True or (header is None and names is None))
-    if names is not None:
-        raw.columns = given_names(path.name, names, raw.width)
-    else:
-        raw.columns = distinct(path.name, [name.strip() for name in raw.columns])
-        if header is None:
-            require_header(path.name, raw)
+    raw, separator = read_cells(path, content, header is True or (header is None and names is None), names)
+    if names is None:
+        raw.columns = usable(path.name, [name.strip() for name in raw.columns])
     if raw.width > 1:  # an empty line is nobody, and must not count as one
         raw = raw.filter(pl.any_horizontal(pl.all().is_not_null()))
-    columns = {name: typed(raw[name]) for name in raw.columns}
+    columns = {column.name: typed(column) for column in raw}
+    if names is None and header is None:
+        require_header(path.name, raw, {name for name, column in columns.items() if column.dtype.is_numeric()})
     kinds: dict[str, Kind] = {
         name: "code" if column.dtype == pl.String and _coded(column) else kind_of(column) for name, column in columns.items()
     }
@@ -125,15 +129,13 @@ def _require_whole_last_line(path: Path, content: bytes, separator: str, width: 
         raise TableError(f"{path.name} is cut off: its last line has {last.count(separator) + 1} of {width} cells")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """Polars' reason without what it quotes from the file."""
     text = str(error).lower()
     for sign, reason in (
         ("utf-8", "it is not text in UTF-8"),
         ("more fields than", "a line has more cells than the header"),
         ("fewer fields", "a line has fewer cells than the header"),
-        ("out of specification", "it is damaged or cut off"),
-        ("ipc", "it is damaged or cut off"),
         ("no space", "the disk is full"),
     ):
         if sign in text:
@@ -143,10 +145,7 @@ def _reason(error: Exception) -> str:
 
 def _read_columns(path: Path, content: bytes, header: bool | None) -> Table:
     form = FORMATS[path.suffix.lower()]
-    try:
-        frame = pl.read_parquet(content) if form == "parquet" else pl.read_ipc(content)
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        raise TableError(f"{path.name} cannot be read as a table: {_reason(error)}") from None
+    frame = read_columnar(path.name, content, form)
     if header is None:
         require_names(path.name, frame)
     return Table(frame, {name: kind_of(frame[name]) for name in frame.columns}, form)

@@ -34,9 +34,26 @@ class Roles:
     person: str | None = None
     rest: Rest | None = None
 
+    def __post_init__(self) -> None:
+        for role in ("identifier", "quasi", "sensitive", "keep"):
+            given = getattr(self, role)
+            if isinstance(given, str):  # letter by letter it would name other columns
+                raise TableError(f"{role} must be a list of column names, not a string: write {role}=[{given!r}]")
+            try:
+                names = tuple(given)
+            except TypeError:
+                names = (None,)
+            if not all(isinstance(name, str) for name in names):
+                raise TableError(f"{role} must be a list of column names, such as ['age', 'zip']")
+            object.__setattr__(self, role, names)
+        if self.person is not None and not (isinstance(self.person, str) and self.person):
+            raise TableError("person must be the name of one column, such as 'patient'")
+
     def resolve(self, table: Table) -> dict[str, Role]:
         """The role of every column of the table."""
         columns = table.frame.columns
+        if self.person is not None and self.person not in columns:  # one column, not a pattern
+            raise _unknown(self.person, columns)
         roles: dict[str, Role] = {}
         named: tuple[tuple[Role, Sequence[str]], ...] = (
             ("identifier", self.identifier),
@@ -78,11 +95,16 @@ def _expand(patterns: Iterable[str], columns: Sequence[str]) -> list[str]:
     for pattern in patterns:
         hits = [pattern] if pattern in columns else [c for c in columns if fnmatchcase(c, pattern)]
         if not hits:
-            near = get_close_matches(pattern, columns, n=1, cutoff=0.4)
-            hint = f": did you mean {near[0]!r}?" if near else f"; there are {len(columns)} columns"
-            raise TableError(f"there is no column {pattern!r}{hint}")
+            raise _unknown(pattern, columns)
         found += [c for c in hits if c not in found]
     return found
+
+
+def _unknown(name: str, columns: Sequence[str]) -> TableError:
+    near = get_close_matches(name, columns, n=1, cutoff=0.4)
+    return TableError(
+        f"there is no column {name!r}" + (f": did you mean {near[0]!r}?" if near else f"; there are {len(columns)} columns")
+    )
 
 
 def counts_rows(table: Table, name: str) -> bool:

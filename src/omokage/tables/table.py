@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..errors import TableError
 from .header import require_names
 
 Kind = Literal["number", "boolean", "date", "code", "category"]
+EPOCH = date(1970, 1, 1).toordinal()
 KINDS: tuple[Kind, ...] = ("number", "boolean", "date", "code", "category")
 
 
@@ -50,6 +52,7 @@ def kind_of(column: pl.Series) -> Kind:
     if kind == pl.Boolean:
         return "boolean"
     if kind in (pl.Date, pl.Datetime):
+        _require_years(column)
         return "date"
     if kind == pl.Null:
         return "category"
@@ -59,6 +62,18 @@ def kind_of(column: pl.Series) -> Kind:
     if kind in (pl.Categorical, pl.Enum):
         return "category"
     raise TableError(f"column {column.name!r} is of type {kind}, which cannot be anonymized: turn it into numbers or text")
+
+
+def _require_years(column: pl.Series) -> None:
+    """Refuse dates that a calendar program would not take."""
+    days = column.to_physical()
+    if column.dtype != pl.Date:
+        days = days // (86_400 * {"ms": 10**3, "us": 10**6, "ns": 10**9}[getattr(column.dtype, "time_unit", None) or "us"])
+    outside = int(((days < date.min.toordinal() - EPOCH) | (days > date.max.toordinal() - EPOCH)).sum())
+    if outside:
+        raise TableError(
+            f"column {column.name!r} holds dates outside of the years 1 to 9999 in {outside} rows: leave the cells empty"
+        )
 
 
 def typed(text: pl.Series) -> pl.Series:
@@ -103,6 +118,8 @@ def as_table(data: Any) -> Table:
         return data
     if not isinstance(data, pl.DataFrame):
         data = _from_pandas(data)
+    if not data.width or not data.height:
+        raise TableError("the frame has no rows: there is nothing to anonymize")
     require_names("the frame", data)
     return Table(data, {name: kind_of(data[name]) for name in data.columns})
 

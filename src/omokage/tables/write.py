@@ -76,7 +76,11 @@ def _arrays(frame: pl.DataFrame, table: Table) -> dict[str, np.ndarray]:
 
 
 def _stack(frame: pl.DataFrame, columns: list[str]) -> np.ndarray:
-    return np.column_stack([_plain(frame[name]) for name in columns])
+    """Columns side by side in one array, as text if one of them is."""
+    arrays = [_plain(frame[name]) for name in columns]
+    if any(array.dtype.kind == "U" for array in arrays) or len({array.dtype.kind == "M" for array in arrays}) > 1:
+        arrays = [_plain(frame[name].cast(pl.String)) for name in columns]
+    return np.column_stack(arrays)
 
 
 def _plain(column: pl.Series) -> np.ndarray:
