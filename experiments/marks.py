@@ -106,13 +106,13 @@ def cell(faces: list[Found], k: int, work: Path, workers: int, most: int) -> dic
 
 
 def main() -> None:
-    parser = arguments(__doc__.splitlines()[0], "32 photos, k = 4; writes nothing")
+    parser = arguments(__doc__.splitlines()[0], "12 photos, k = 4; writes nothing")
     parser.add_argument("--faces", type=int, default=512)
     parser.add_argument("--groups", type=int, default=40, help="groups attacked at each k, at most")
     chosen = parser.parse_args()
     work = places(chosen)
     photos = list_photos(Path(os.environ["OMOKAGE_DATA"]) / "celeba_test200" / "images")
-    faces, _ = survey(photos[: 32 if chosen.quick else chosen.faces], work, FaceSettings(2, size=SIZE).look, chosen.workers)
+    faces, _ = survey(photos[: 12 if chosen.quick else chosen.faces], work, FaceSettings(2, size=SIZE).look, chosen.workers)
     table = {}
     for k in (4,) if chosen.quick else KS:
         table[k] = cell(faces, k, work, chosen.workers, chosen.groups)

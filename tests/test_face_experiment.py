@@ -51,6 +51,21 @@ def test_spread(celeba, judges, tmp_path):
     assert not list((tmp_path / "r").iterdir())
 
 
+def test_marks(celeba, tmp_path):
+    command = [sys.executable, "experiments/marks.py", "--quick", "--results", tmp_path / "r", "--work", tmp_path / "w"]
+    done = subprocess.run([*map(str, command), "--workers", "1"], check=True, cwd=ROOT, capture_output=True, text=True).stdout
+    lines = done.strip().splitlines()
+    assert [line.split(":")[0] for line in lines] == ["k =  4 face", "k =  4 skin"]
+    assert all(" 0.0% keep more than 2/k" in line for line in lines)
+
+
+def test_attackers(celeba, judges, tmp_path):
+    command = [sys.executable, "experiments/face_attacks.py", "--quick", "--results", tmp_path / "r", "--work", tmp_path / "w"]
+    done = subprocess.run([*map(str, command), "--workers", "1"], check=True, cwd=ROOT, capture_output=True, text=True).stdout
+    assert "recognition-morph-4: strongest " in done
+    assert done.count("| RECOGNITION, MORPH | 4 | 25.0% |") == 7
+
+
 def test_benchmark(celeba):
     done = subprocess.run(
         [sys.executable, "benchmarks/photos.py", "--quick"], check=True, cwd=ROOT, capture_output=True, text=True

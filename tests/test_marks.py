@@ -92,18 +92,23 @@ def encoded(member: int, place: str, shows: bool) -> np.ndarray:
     return morph().encode(showing(person, region(person, place), part_of(place) if shows else COVER.get(place)))
 
 
+@lru_cache
+def owner(place: str) -> dict[str, np.ndarray]:
+    """The first person, who shows the part there, with each mark and with none."""
+    where = region(people()[0], place)
+    return {name: morph().encode(each) for name, each in marks(showing(people()[0], where, part_of(place)), where).items()}
+
+
 def part_of(place: str) -> str:
     return place if place in PARTS else "face"
 
 
 def kept(place: str, k: int, others: int, texture: float = 1.0) -> dict[str, float]:
     """What each mark on the first person keeps, as a share of its contrast, if so many others show the part."""
-    where = region(people()[0], place)
-    owner = {name: morph().encode(each) for name, each in marks(showing(people()[0], where, part_of(place)), where).items()}
     rest = np.sum([encoded(member, place, member <= others) for member in range(1, k)], axis=0)
     decoder, shape = morph(texture), morph().reference_
     faces = {}
-    for name, vector in owner.items():
+    for name, vector in owner(place).items():
         mean = ((vector + rest) / k).astype(np.float32)
         faces[name] = np.stack([decoder.decode(mean), decoder.decode_skin(mean, shape)]).astype(int)
     contrast = {"dot": 127, "target": 128, "stripes": 128, "patch": 128, "whole": 127}
