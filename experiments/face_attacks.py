@@ -21,7 +21,7 @@ from omokage.evaluate.faces import evaluate_faces
 from omokage.gallery import FaceSettings, anonymize_folder, list_photos
 from omokage.report.page import attacker_name
 
-PAIRS = (("recognition", "morph"), ("attribute", "morph"), ("attribute", "latent"), ("direct", "direct"))
+PAIRS = (("recognition", "morph"), ("attribute", "morph"), ("attribute", "latent"))
 KS = (4, 8)
 
 

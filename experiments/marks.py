@@ -108,7 +108,7 @@ def cell(faces: list[Found], k: int, work: Path, workers: int, most: int) -> dic
 def main() -> None:
     parser = arguments(__doc__.splitlines()[0], "12 photos, k = 4; writes nothing")
     parser.add_argument("--faces", type=int, default=512)
-    parser.add_argument("--groups", type=int, default=40, help="groups attacked at each k, at most")
+    parser.add_argument("--groups", type=int, default=12, help="groups attacked at each k, at most")
     chosen = parser.parse_args()
     work = places(chosen)
     photos = list_photos(Path(os.environ["OMOKAGE_DATA"]) / "celeba_test200" / "images")
