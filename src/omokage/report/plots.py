@@ -177,7 +177,7 @@ def recognition(rows: list[tuple[str, Linkage, Linkage | None]], k: int) -> str:
                 textcoords="offset points", color=WARN, fontsize=9)  # fmt: skip
     ax.axvline(bars[0][1].chance, color=SOFT, linewidth=1, linestyle=":")
     ax.set_xlim(0, min(1.0, max([who.interval[1] for _, who, _ in bars] + [1 / k]) * 1.1))
-    ax.set_xlabel("share of photos whose person is named right (dotted: by chance)", fontsize=9)
+    ax.set_xlabel("share of photos named right (dotted: by chance)", fontsize=9)
     _plain(ax)
     return _svg(figure, "recognition")
 
