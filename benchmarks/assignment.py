@@ -23,10 +23,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from omokage.errors import TableError
-from omokage.evaluate.transport import distinct_rows, solve_transport
-from omokage.grouping import Mondrian
+from omokage.evaluate.assignment.transport import distinct_rows, solve_transport
+from omokage.method.grouping import Mondrian
+from omokage.method.unify import Mean
 from omokage.tables.datasets import otto
-from omokage.unify import Mean
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

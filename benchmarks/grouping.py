@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omokage.errors import TableError
-from omokage.grouping import MDAV, Cells, Mondrian
+from omokage.method.grouping import MDAV, Cells, Mondrian
+from omokage.method.unify import Mean
 from omokage.tables.datasets import otto
-from omokage.unify import Mean
 
 Matrix = NDArray[np.float32]
 Labels = NDArray[np.int64]

@@ -235,7 +235,7 @@ def outcome(kind: str, number: int, seed: int, folder: Path) -> str:
 def _through(source: Path, out: Path, rng: np.random.Generator) -> str:
     from omokage import Anonymizer, Laplace, Mondrian, Roles, read_table, verify
     from omokage.tables.containers import raw_parts
-    from omokage.unify import UNIFIERS as FITTING
+    from omokage.tables.unify import UNIFIERS as FITTING
 
     header = (None, None, True, False)[rng.integers(4)] if source.suffix in (".csv", ".tsv") else None
     table = read_table(source, header=header)

@@ -23,15 +23,15 @@ import torch
 
 from omokage.faces.align import ffhq_alignment
 from omokage.faces.find import Finder
+from omokage.faces.folder import FaceSettings, anonymize_folder
 from omokage.faces.image import encode_picture, read_photo
+from omokage.faces.maps.attribute import Attribute
+from omokage.faces.maps.latent import Latent
+from omokage.faces.maps.mesh import mesh_points
+from omokage.faces.maps.morph import Direct, Morph
 from omokage.faces.parse import Parser
 from omokage.faces.portrait import Portrait
 from omokage.faces.recognize import ArcFace
-from omokage.gallery import FaceSettings, anonymize_folder
-from omokage.maps.attribute import Attribute
-from omokage.maps.latent import Latent
-from omokage.maps.mesh import mesh_points
-from omokage.maps.morph import Direct, Morph
 
 K = 8
 

@@ -27,10 +27,10 @@ import torch
 from numpy.typing import NDArray
 
 from omokage.errors import InputError
-from omokage.maps.attribute import GROUP_LABELS, SHIPPED, AttributeNet
-from omokage.maps.attribute_data import Faces, Labels, gather, read_labels
-from omokage.maps.attribute_learning import Progress, Trainer
-from omokage.maps.attribute_training import HEAD_EPOCHS, PAPER, Start, build, kept_crops, train_attributes
+from omokage.faces.maps.attribute import GROUP_LABELS, SHIPPED, AttributeNet
+from omokage.faces.training.attribute_data import Faces, Labels, gather, read_labels
+from omokage.faces.training.attribute_learning import Progress, Trainer
+from omokage.faces.training.attributes import HEAD_EPOCHS, PAPER, Start, build, kept_crops, train_attributes
 
 RESULTS = Path(__file__).parent / "results"
 TRAIN, TEST = "celeba_half_89x109", "celeba_test200"

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from omokage import Anonymizer, Laplace
 from omokage.base.files import write_whole
 from omokage.evaluate import Utility, link, reidentify, utility
-from omokage.grouping import parse_grouper
-from omokage.maps import parse_map
+from omokage.method.grouping import parse_grouper
+from omokage.method.maps import parse_map
 from omokage.tables.datasets import otto
 
 RESULTS = Path(__file__).parent / "results"

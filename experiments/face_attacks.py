@@ -16,9 +16,10 @@ from typing import Any
 
 from faces import arguments, places
 
-from omokage.evaluate import faces as evaluation
-from omokage.evaluate.faces import evaluate_faces
-from omokage.gallery import FaceSettings, anonymize_folder, list_photos
+from omokage.evaluate.faces import evaluation
+from omokage.evaluate.faces.evaluation import evaluate_faces
+from omokage.faces.folder import FaceSettings, anonymize_folder
+from omokage.faces.listing import list_photos
 from omokage.report.page import attacker_name
 
 PAIRS = (("recognition", "morph"), ("attribute", "morph"), ("attribute", "latent"))

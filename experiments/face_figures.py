@@ -92,9 +92,9 @@ def draw_grid(work: Path, quick: bool, path: Path) -> None:
     import cv2
     from faces import KS, faces_of
 
+    from omokage.faces.folder import FaceSettings, group_features, grouped, unified
     from omokage.faces.image import decoded, encode_picture
-    from omokage.gallery.folder import FaceSettings, group_features, grouped, unified
-    from omokage.maps.morph import ground
+    from omokage.faces.maps.morph import ground
 
     faces, people = faces_of(work, quick)
     chosen = np.linspace(0, len(faces) - 1, 8).astype(int)

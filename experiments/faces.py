@@ -24,16 +24,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omokage import models
+from omokage import networks
 from omokage.base.files import write_whole
-from omokage.evaluate.fid import fid, fid_floor
-from omokage.evaluate.recognition import calibrate, recognize, within
+from omokage.base.persons import person_codes
+from omokage.base.workers import spread
+from omokage.evaluate.faces.fid import fid, fid_floor
+from omokage.evaluate.faces.recognition import calibrate, recognize, within
+from omokage.faces.folder import FaceSettings, group_features, grouped, unified
 from omokage.faces.image import decoded
-from omokage.gallery.folder import FaceSettings, group_features, grouped, unified
-from omokage.gallery.photos import Photo, list_photos
-from omokage.gallery.survey import Found, LeftOut, spread, survey
-from omokage.grouping.persons import person_codes
-from omokage.maps.morph import ground
+from omokage.faces.listing import Photo, list_photos
+from omokage.faces.maps.morph import ground
+from omokage.faces.survey import Found, LeftOut, survey
 
 KS = (2, 4, 8, 16, 32, 64, 128)
 MAPS = ("direct", "morph")
@@ -47,10 +48,10 @@ JUDGES = ("arcface", "facenet", "dlib")
 def _instruments() -> dict[str, Any]:
     from omokage.faces.find import Finder
     from omokage.faces.recognize import recognizer
-    from omokage.models.inception import Inception
+    from omokage.networks.inception import Inception
 
     found: dict[str, Any] = {name: recognizer(name) for name in JUDGES}
-    return found | {"inception": Inception.load(models.get("inception")), "finder": Finder()}
+    return found | {"inception": Inception.load(networks.get("inception")), "finder": Finder()}
 
 
 def _measure(picture: NDArray[np.uint8], whole: NDArray[np.uint8], judges: tuple[str, ...] = JUDGES) -> dict[str, NDArray[Any]]:
@@ -226,7 +227,7 @@ def arguments(description: str, quick: str) -> argparse.ArgumentParser:
 
 def places(chosen: argparse.Namespace) -> Path:
     """Make the folder for results; the folder where what was done is kept."""
-    work: Path = chosen.work or models.home() / "experiments" / ("faces-quick" if chosen.quick else "faces")
+    work: Path = chosen.work or networks.home() / "experiments" / ("faces-quick" if chosen.quick else "faces")
     work.mkdir(parents=True, exist_ok=True, mode=0o700)
     chosen.results.mkdir(parents=True, exist_ok=True)
     return work

@@ -22,17 +22,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from omokage import models
+from omokage import networks
 from omokage.faces.align import ffhq_alignment
 from omokage.faces.find import Finder
 from omokage.faces.image import read_photo
+from omokage.faces.maps.encoder import Encoder, describe
+from omokage.faces.maps.inversion import Inversion, State
 from omokage.faces.parse import Parser
 from omokage.faces.portrait import Portrait
 from omokage.faces.recognize import ArcFace, FaceNet
-from omokage.maps.encoder import Encoder, describe
-from omokage.maps.inversion import Inversion, State
-from omokage.models.generator import FaceGenerator, load_generator
-from omokage.models.vgg import VGG
+from omokage.networks.generator import FaceGenerator, load_generator
+from omokage.networks.vgg import VGG
 
 FROM_ENCODER = (0, 5, 10, 20, 50)
 FROM_MEAN = (0, 50, 100)
@@ -106,7 +106,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
-    generator, vgg, encoder = load_generator(), VGG.load(models.get("vgg")), Encoder.load()
+    generator, vgg, encoder = load_generator(), VGG.load(networks.get("vgg")), Encoder.load()
     judges, inversion = Judges(generator, vgg), Inversion(generator, vgg, encoder.head, patience=1000)
     rows: dict[tuple[str, int], list[dict[str, float]]] = {}
     grid = []

@@ -20,14 +20,14 @@ from faces import _measure_original, arguments, measured, places
 from miku import GROUPING, _parser, chosen_faces
 from numpy.typing import NDArray
 
-from omokage import models
-from omokage.evaluate.fid import fid
-from omokage.gallery.codes import Code, kept_codes, load_codes
-from omokage.gallery.folder import FaceSettings, group_features, grouped
-from omokage.maps.latent import Latent
-from omokage.maps.morph import ground
-from omokage.models.inception import Inception
-from omokage.unify import Mean
+from omokage import networks
+from omokage.evaluate.faces.fid import fid
+from omokage.faces.codes import Code, kept_codes, load_codes
+from omokage.faces.folder import FaceSettings, group_features, grouped
+from omokage.faces.maps.latent import Latent
+from omokage.faces.maps.morph import ground
+from omokage.method.unify import Mean
+from omokage.networks.inception import Inception
 
 K, SIZE = 8, 256
 
@@ -64,7 +64,7 @@ def main() -> None:
     means, sizes = Mean().unify(codes, groups), np.bincount(groups).astype(float)
     named = [(face, face.record.stem) for face in faces]
     originals = measured(work, "originals", named, _measure_original, chosen.workers)["inception"]
-    inception, before = Inception.load(models.get("inception")), ground(SIZE)
+    inception, before = Inception.load(networks.get("inception")), ground(SIZE)
 
     def judged(pictures: list[Picture], shown: list[NDArray[np.float32]]) -> dict[str, float]:
         calm = (np.round(p * s + before * (1 - s)).astype(np.uint8) for p, s in zip(pictures, shown, strict=True))

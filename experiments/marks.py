@@ -21,12 +21,12 @@ import numpy as np
 from faces import arguments, places
 from numpy.typing import NDArray
 
+from omokage.faces.folder import FaceSettings, group_features, grouped
+from omokage.faces.listing import list_photos
+from omokage.faces.maps.mesh import mesh_points
+from omokage.faces.maps.morph import Morph
 from omokage.faces.portrait import Portrait
-from omokage.gallery.folder import FaceSettings, group_features, grouped
-from omokage.gallery.photos import list_photos
-from omokage.gallery.survey import Found, survey
-from omokage.maps.mesh import mesh_points
-from omokage.maps.morph import Morph
+from omokage.faces.survey import Found, survey
 
 KS = (2, 4, 8, 16)
 SIZE = 256

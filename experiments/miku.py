@@ -20,12 +20,12 @@ from faces import JUDGES, _keep, _measure, _measure_original, arguments, cell, m
 from miku_figures import draw_fid, draw_grids, draw_labels, draw_parts, draw_swiss_roll, write_markdown
 from numpy.typing import NDArray
 
-from omokage.evaluate.faces_labels import label_distances, read_labels
+from omokage.base.persons import person_codes
+from omokage.evaluate.faces.labels import label_distances, read_labels
+from omokage.faces.folder import FaceSettings, group_features, grouped, unified
 from omokage.faces.image import decoded
-from omokage.gallery.folder import FaceSettings, group_features, grouped, unified
-from omokage.gallery.survey import Found
-from omokage.grouping.persons import person_codes
-from omokage.maps.morph import ground
+from omokage.faces.maps.morph import ground
+from omokage.faces.survey import Found
 
 KS = (2, 4, 8, 16, 32, 64, 128)
 GROUP_MAPS = ("direct", "latent", "attribute", "recognition")

@@ -161,7 +161,7 @@ def draw_grids(work: Path, faces: list[Any], result: dict[str, Any], folder: Pat
 
 def _became(work: Path, faces: list[Any], group: str, synthesis: str, k: int, result: dict[str, Any]) -> list[Path]:
     """The picture of every face's group."""
-    from omokage.gallery.folder import FaceSettings, group_features, grouped, unified
+    from omokage.faces.folder import FaceSettings, group_features, grouped, unified
 
     settings = FaceSettings(k, group, synthesis, grouping=result["grouping"], steps=result["steps"])
     people = np.arange(len(faces))
@@ -171,7 +171,7 @@ def _became(work: Path, faces: list[Any], group: str, synthesis: str, k: int, re
 
 
 def _original(face: Any) -> Any:
-    from omokage.maps.morph import ground
+    from omokage.faces.maps.morph import ground
 
     portrait = face.portrait()
     return _shrunk(np.round(portrait.on(ground(portrait.size))).astype(np.uint8))
@@ -212,8 +212,8 @@ def draw_swiss_roll(path: Path) -> None:
     from matplotlib.figure import Figure
     from scipy.spatial import cKDTree
 
-    from omokage.grouping import Mondrian
-    from omokage.unify import Mean
+    from omokage.method.grouping import Mondrian
+    from omokage.method.unify import Mean
 
     rng = np.random.default_rng(0)
     flat = np.column_stack([rng.uniform(0.35, 1.35, 1500), rng.uniform(0, 0.6, 1500)])

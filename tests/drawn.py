@@ -13,11 +13,11 @@ from PIL import Image
 from test_align import face_points
 
 from omokage.errors import PhotoError
+from omokage.faces import folder as folder_module
+from omokage.faces import survey as survey_module
 from omokage.faces.image import read_photo
 from omokage.faces.portrait import PARTS, Portrait
-from omokage.gallery import folder as folder_module
-from omokage.gallery import survey as survey_module
-from omokage.gallery.survey import Look
+from omokage.faces.survey import Look
 
 
 def drawn_portrait(seed: int, size: int = 128) -> Portrait:

@@ -14,8 +14,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from omokage.errors import InputError
-from omokage.evaluate import transport
-from omokage.evaluate.transport import certify, distinct_rows, solve_transport
+from omokage.evaluate.assignment import transport
+from omokage.evaluate.assignment.transport import certify, distinct_rows, solve_transport
 
 
 def least_cost(x, y):

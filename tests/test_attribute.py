@@ -15,15 +15,17 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 cv2 = pytest.importorskip("cv2")
 
-from omokage import models  # noqa: E402
+from omokage import networks  # noqa: E402
 from omokage.errors import InputError, MapError, ModelError  # noqa: E402
+from omokage.faces.maps import attribute  # noqa: E402
+from omokage.faces.maps.attribute import GROUP_LABELS, LABELS, SHIPPED, Attribute, AttributeNet  # noqa: E402
 from omokage.faces.portrait import PARTS, Portrait  # noqa: E402
-from omokage.maps import attribute, attribute_data, attribute_learning, attribute_training  # noqa: E402
-from omokage.maps.attribute import GROUP_LABELS, LABELS, SHIPPED, Attribute, AttributeNet  # noqa: E402
-from omokage.maps.attribute_data import CACHED, gather, read_labels, varied  # noqa: E402
-from omokage.maps.attribute_learning import Progress, Trainer, mean_loss  # noqa: E402
-from omokage.maps.attribute_training import COMPACT, PAPER, build, kept_crops, train_attributes  # noqa: E402
-from omokage.models.resnet import EPSILON, MEAN, ResNet, from_tfjs  # noqa: E402
+from omokage.faces.training import attribute_data, attribute_learning  # noqa: E402
+from omokage.faces.training import attributes as attribute_training  # noqa: E402
+from omokage.faces.training.attribute_data import CACHED, gather, read_labels, varied  # noqa: E402
+from omokage.faces.training.attribute_learning import Progress, Trainer, mean_loss  # noqa: E402
+from omokage.faces.training.attributes import COMPACT, PAPER, build, kept_crops, train_attributes  # noqa: E402
+from omokage.networks.resnet import EPSILON, MEAN, ResNet, from_tfjs  # noqa: E402
 
 TOY = ("Red", "Bright")
 
@@ -223,7 +225,7 @@ def test_frozen_convolutions_stay_and_the_head_learns(small, monkeypatch, room):
     """Whether the trunk's features are remembered, or there is no room for that."""
     monkeypatch.setattr(attribute_learning, "_ROOM", room)
     imagenet = {name: tensor for name, tensor in ResNet((3, 4)).state_dict().items() if "num_batches" not in name}
-    monkeypatch.setattr(models, "get", lambda name: name)
+    monkeypatch.setattr(networks, "get", lambda name: name)
     monkeypatch.setattr(attribute_training, "load_file", lambda name: imagenet)
     net = build("compact", "frozen", TOY)
     before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
@@ -368,7 +370,7 @@ def test_missing_or_damaged_weights_are_named(tmp_path):
 
 @pytest.mark.data
 @pytest.mark.skipif(
-    not os.environ.get("OMOKAGE_DATA") or models.cached("scrfd") is None or models.cached("dlib-68") is None,
+    not os.environ.get("OMOKAGE_DATA") or networks.cached("scrfd") is None or networks.cached("dlib-68") is None,
     reason="needs the test faces and the models that find faces",
 )
 def test_shipped_network_beats_the_majority_on_real_faces(data_folder, tmp_path):

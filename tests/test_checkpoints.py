@@ -29,7 +29,7 @@ from small_stylegan2 import (  # noqa: E402
 )
 
 from omokage.errors import InputError  # noqa: E402
-from omokage.models.checkpoints import read_generator  # noqa: E402
+from omokage.networks.checkpoints import read_generator  # noqa: E402
 
 
 @pytest.fixture

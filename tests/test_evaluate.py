@@ -16,7 +16,7 @@ from omokage.evaluate.disclosure import membership_risk
 from omokage.evaluate.evaluation import evaluate
 from omokage.evaluate.linked import Linked, compatible
 from omokage.evaluate.reidentification import nearest_rows
-from omokage.maps import PCA, parse_map
+from omokage.method.maps import PCA, parse_map
 
 FOUR = np.array([[0.0], [1.0], [10.0], [11.0]])
 

@@ -15,24 +15,24 @@ from drawn import drawn_portrait
 from PIL import Image
 
 from omokage import Anonymizer, Mondrian
-from omokage.certificate import Certificate, FaceMethod, KAnonymity, Source
-from omokage.counting import count
 from omokage.errors import InputError, ModelError, VerificationError
-from omokage.evaluate import faces as module
-from omokage.evaluate.faces import evaluate_faces, link_faces
-from omokage.evaluate.faces_codes import SUMS, coders
-from omokage.evaluate.faces_figures import Figures, Measured, Pair, calibrations, figures
-from omokage.evaluate.faces_labels import agreements, label_distances, read_labels
-from omokage.evaluate.faces_measure import resized
-from omokage.evaluate.faces_way import Way
+from omokage.evaluate.faces import evaluation as module
+from omokage.evaluate.faces.codes import SUMS, coders
+from omokage.evaluate.faces.evaluation import evaluate_faces, link_faces
+from omokage.evaluate.faces.figures import Figures, Measured, Pair, calibrations, figures
+from omokage.evaluate.faces.labels import agreements, label_distances, read_labels
+from omokage.evaluate.faces.measure import resized
+from omokage.evaluate.faces.way import Way
+from omokage.faces.folder import FaceSettings, anonymize_folder
+from omokage.faces.maps.mesh import mesh_points
 from omokage.faces.portrait import Portrait
-from omokage.gallery import FaceSettings, anonymize_folder
-from omokage.gallery.survey import Found
-from omokage.gallery.written import FOLDER, classes_of_pictures
-from omokage.key import Faces, Key
-from omokage.maps.mesh import mesh_points
-from omokage.maps.parts import Part
-from omokage.release import Filled, publish
+from omokage.faces.survey import Found
+from omokage.faces.written import FOLDER, classes_of_pictures
+from omokage.method.maps.parts import Part
+from omokage.release.certificate import Certificate, FaceMethod, KAnonymity, Source
+from omokage.release.counting import count
+from omokage.release.key import Faces, Key
+from omokage.release.publish import Filled, publish
 from omokage.report import face_evaluation_page
 from omokage.report.page import attacker_name, face_verdict
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.linalg import sqrtm
 
 from omokage.errors import InputError
-from omokage.evaluate import fid as module
-from omokage.evaluate.fid import fid, fid_floor, kid
+from omokage.evaluate.faces import fid as module
+from omokage.evaluate.faces.fid import fid, fid_floor, kid
 
 
 def cloud(n, d, seed, shift=0.0):

@@ -14,11 +14,11 @@ import polars as pl
 import pytest
 
 from omokage import Anonymizer, LDiversity, Mondrian, Roles, read_table, verify
-from omokage.certificate import Certificate, Column, File, Found, KAnonymity, Rule
-from omokage.certificate_text import readable
 from omokage.errors import InputError, OmokageError, OutputError, VerificationError
-from omokage.key import read_key
-from omokage.signing import keygen
+from omokage.release.certificate import Certificate, Column, File, Found, KAnonymity, Rule
+from omokage.release.key import read_key
+from omokage.release.signing import keygen
+from omokage.release.text import readable
 
 ROLES = Roles(identifier=["name"], quasi=["age", "town"], sensitive=["ill"])
 

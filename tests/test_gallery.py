@@ -17,13 +17,14 @@ import pytest
 from PIL import Image
 
 from omokage import verify
-from omokage.certificate import Certificate, File
 from omokage.errors import InputError, MapError, NotEnoughPeople, OutputError
+from omokage.faces import survey as survey_module
+from omokage.faces.folder import FaceSettings, anonymize_folder
 from omokage.faces.image import decoded
-from omokage.gallery import FaceSettings, anonymize_folder, list_photos
-from omokage.gallery import survey as survey_module
-from omokage.gallery.survey import Look, survey
-from omokage.key import read_key
+from omokage.faces.listing import list_photos
+from omokage.faces.survey import Look, survey
+from omokage.release.certificate import Certificate, File
+from omokage.release.key import read_key
 
 PHOTOS = 18
 
@@ -164,7 +165,7 @@ def test_k_counts_people(folder, seen, tmp_path):
 
 def test_a_person_with_many_photos_weighs_once(folder, seen, tmp_path):
     """One person's second photo must not make the group's face more theirs than the others'."""
-    from omokage.gallery import folder as module
+    from omokage.faces import folder as module
 
     weights = []
     keep = module._unify_one
@@ -223,7 +224,7 @@ def test_a_run_killed_for_good_leaves_no_release(folder, seen, tmp_path):
     out = tmp_path / "out"
     begin(out, seen)
     code = (
-        "import sys, time; from pathlib import Path; from omokage.gallery import folder as f, FaceSettings\n"
+        "import sys, time; from pathlib import Path; from omokage.faces import folder as f; FaceSettings = f.FaceSettings\n"
         "keep = f._unify_one\n"
         "def slow(*a):\n    keep(*a); print('one', flush=True); time.sleep(60)\n"
         "f._unify_one = slow\n"
@@ -274,10 +275,10 @@ def test_a_generator_of_ones_own(folder, seen, tmp_path, run):
     pytest.importorskip("torch")
     from small_stylegan2 import STYLE, write_nvidia
 
-    from omokage.evaluate.faces_way import Way
-    from omokage.maps.encoder import Encoder
-    from omokage.maps.faces import Networks
-    from omokage.models.checkpoints import read_generator
+    from omokage.evaluate.faces.way import Way
+    from omokage.faces.maps import Networks
+    from omokage.faces.maps.encoder import Encoder
+    from omokage.networks.checkpoints import read_generator
 
     drawn, out = tmp_path / "own.pkl", tmp_path / "out"
     write_nvidia(drawn, channels={4 << level: 3 for level in range(6)})  # 128 px
@@ -339,7 +340,7 @@ def test_persons_must_be_known(folder, tmp_path):
 
 
 def test_a_full_disk_is_an_output_error(folder, seen, tmp_path, monkeypatch):
-    from omokage.gallery import folder as module
+    from omokage.faces import folder as module
 
     out = tmp_path / "out"
     begin(out, seen)

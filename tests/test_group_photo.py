@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from omokage import models
+from omokage import networks
 from omokage.errors import InputError, NotEnoughPeople
+from omokage.faces import crowd as crowd_module
+from omokage.faces import group_photo
+from omokage.faces.group_photo import anonymize_photo, preview
 from omokage.faces.image import read_photo
-from omokage.gallery import crowd as crowd_module
-from omokage.gallery import photo as group_photo
-from omokage.gallery.photo import anonymize_photo, preview
 
 FRONTAL = (1, 3, 15)
 
@@ -100,7 +100,7 @@ def test_kept_faces_are_kept_to_the_bit(party, gathered):
 
 def test_of_the_persons_own_face_no_pixel_is_used(party, gathered, monkeypatch):
     """nearest encodes faces of the crowd alone; join encodes each person once besides."""
-    from omokage.maps.morph import Morph
+    from omokage.faces.maps.morph import Morph
 
     crops = {face.portrait().crop.tobytes() for face in gathered.faces}
     encoded: list[bytes] = []
@@ -173,7 +173,7 @@ def test_preview_draws_numbers_and_changes_no_more(party):
 def test_drawn_people_do_not_exist_and_that_is_said(party, zoo, tmp_path, monkeypatch):
     """Without a crowd people are drawn, once; only those are kept in the cache."""
     monkeypatch.setattr(crowd_module, "DRAWN", 6)
-    monkeypatch.setattr(models, "home", lambda: tmp_path)
+    monkeypatch.setattr(networks, "home", lambda: tmp_path)
     release = anonymize_photo(party, 2, workers=1)
     assert release.drawn
     assert any("do not exist" in note for note in release.notes())

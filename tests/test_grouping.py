@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+from omokage.base import matrix, threads
 from omokage.errors import InputError, NotEnoughPeople
-from omokage.grouping import GROUPERS, MDAV, Cells, Mondrian, parse_grouper
-from omokage.grouping import matrix as matrix_module
+from omokage.method.grouping import GROUPERS, MDAV, Cells, Mondrian, parse_grouper
 
 MASK = 2**64 - 1
 
@@ -142,7 +142,7 @@ def test_every_group_has_at_least_k(name, table):
 
 @pytest.mark.parametrize("name", GROUPERS)
 def test_same_labels_for_every_layout_type_and_number_of_threads(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(matrix_module, "ELEMENTS", 2000)  # many pieces of work from a small table
+    monkeypatch.setattr(threads, "ELEMENTS", 2000)  # many pieces of work from a small table
     x = np.random.default_rng(1).integers(0, 50, (3000, 7)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
     grouper = clone(GROUPERS[name](4))
@@ -164,13 +164,13 @@ def test_same_labels_for_every_layout_type_and_number_of_threads(name, tmp_path,
 def test_memory_mapped_input_is_not_copied(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((50, 3), dtype=np.float32))
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    assert np.shares_memory(matrix_module.as_matrix(mapped, 2), mapped)
+    assert np.shares_memory(matrix.as_matrix(mapped, 2), mapped)
 
 
 def test_large_sets_are_divided_as_small_ones(monkeypatch):
     x = np.random.default_rng(2).normal(size=(5000, 4))
     whole = [Mondrian(3, d, spread=s, random_state=1).fit_predict(x) for d in (None, 2) for s in ("range", "variance")]
-    monkeypatch.setattr(matrix_module, "ELEMENTS", 256)
+    monkeypatch.setattr(threads, "ELEMENTS", 256)
     parts = [Mondrian(3, d, spread=s, random_state=1).fit_predict(x) for d in (None, 2) for s in ("range", "variance")]
     assert all((a == b).all() for a, b in zip(whole, parts, strict=True))
 

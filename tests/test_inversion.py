@@ -10,10 +10,10 @@ pytest.importorskip("safetensors")
 pytest.importorskip("cv2")
 
 from omokage.errors import MapError  # noqa: E402
+from omokage.faces.maps.inversion import Inversion, State, fit_head, principal_axes  # noqa: E402
 from omokage.faces.portrait import PARTS, Portrait  # noqa: E402
-from omokage.maps.inversion import Inversion, State, fit_head, principal_axes  # noqa: E402
-from omokage.models.mobilestylegan import Generator  # noqa: E402
-from omokage.models.vgg import VGG  # noqa: E402
+from omokage.networks.mobilestylegan import Generator  # noqa: E402
+from omokage.networks.vgg import VGG  # noqa: E402
 
 STYLE, CHANNELS, EXIT = 6, (8, 16, 8, 8), 16  # 64 px, the loss sees 32
 

@@ -11,18 +11,18 @@ pytest.importorskip("cv2")
 pytest.importorskip("dlib")
 pytest.importorskip("onnxruntime")
 
-from omokage import models  # noqa: E402
+from omokage import networks  # noqa: E402
 from omokage.errors import InputError, MapError, ModelError  # noqa: E402
+from omokage.faces.maps import Networks  # noqa: E402
+from omokage.faces.maps.encoder import BLOCKS, WEIGHTS, Encoder, describe, widen  # noqa: E402
+from omokage.faces.maps.inversion import Inversion, fit_head  # noqa: E402
+from omokage.faces.maps.latent import Latent  # noqa: E402
 from omokage.faces.portrait import PARTS, Portrait  # noqa: E402
-from omokage.maps import encoder_training  # noqa: E402
-from omokage.maps.encoder import BLOCKS, WEIGHTS, Encoder, describe, widen  # noqa: E402
-from omokage.maps.encoder_samples import SIDE, Sampler, as_photo, draw_styles  # noqa: E402
-from omokage.maps.encoder_training import learn, train_encoder  # noqa: E402
-from omokage.maps.faces import Networks  # noqa: E402
-from omokage.maps.inversion import Inversion, fit_head  # noqa: E402
-from omokage.maps.latent import Latent  # noqa: E402
-from omokage.models.mobilestylegan import Generator  # noqa: E402
-from omokage.models.stylegan2 import StyleGAN2  # noqa: E402
+from omokage.faces.training import encoder as encoder_training  # noqa: E402
+from omokage.faces.training.encoder import learn, train_encoder  # noqa: E402
+from omokage.faces.training.encoder_samples import SIDE, Sampler, as_photo, draw_styles  # noqa: E402
+from omokage.networks.mobilestylegan import Generator  # noqa: E402
+from omokage.networks.stylegan2 import StyleGAN2  # noqa: E402
 
 STYLE = 4
 GROUPS = (7, 6, 10)  # layers of MobileStyleGAN up to 16 px, up to 64 px, beyond
@@ -302,9 +302,9 @@ def test_the_encoder_that_ships_is_small_and_whole():
     assert WEIGHTS.with_suffix(".md").exists()
 
 
-@pytest.mark.skipif(any(models.cached(name) is None for name in NEEDED), reason="the networks were not fetched")
+@pytest.mark.skipif(any(networks.cached(name) is None for name in NEEDED), reason="the networks were not fetched")
 def test_the_encoder_that_ships_comes_nearer_than_the_mean_style(tmp_path):
-    generator = Generator.load(models.get("mobilestylegan"))
+    generator = Generator.load(networks.get("mobilestylegan"))
     sampler = Sampler(generator, tmp_path, 20)
     sampler._load()
     made, encoder = [], Encoder.load()

@@ -10,14 +10,7 @@ from learn_checks import check_alone, check_box, check_overflow, check_tiny_clip
 
 from omokage.errors import InputError
 from omokage.learn import network_kernels as kernels
-from omokage.learn.network import (
-    Network,
-    gradient_intervals,
-    initial_network,
-    parameter_count,
-    train,
-    weight_mask,
-)
+from omokage.learn.network import Network, gradient_intervals, initial_network, parameter_count, train, weight_mask
 
 SIZES = [(6, 2), (5, 4, 3), (7, 5, 4, 3, 2)]
 

@@ -12,16 +12,7 @@ import pytest
 from learn_checks import LEARNERS, SMALL, Silent, check_noise_asked_for, check_reach
 
 from omokage.errors import InputError
-from omokage.learn import (
-    DPSGD,
-    AnonymizedLearning,
-    AnonymizingFirst,
-    LearningFirst,
-    Numeric,
-    Schema,
-    anonymized_learning,
-    dp_sgd,
-)
+from omokage.learn import DPSGD, AnonymizedLearning, AnonymizingFirst, LearningFirst, Numeric, Schema, anonymized_learning, dp_sgd
 from omokage.learn.accounting import GaussianSteps, gaussian_multiplier, naive_epsilon, pld_epsilon
 from omokage.learn.descent import norm_grid, to_grid
 from omokage.learn.mechanisms import ClippedSum

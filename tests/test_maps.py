@@ -9,12 +9,12 @@ import pytest
 from scipy import linalg
 from sklearn.base import clone
 
-from omokage import maps
 from omokage.errors import MapError
-from omokage.grouping import GROUPERS, Cells
-from omokage.maps import LPP, MAPS, NMF, PCA, Autoencoder, parse_map
-from omokage.maps import simple as simple_module
-from omokage.maps.parts import Part, part_of, parts_of, rebuild_map
+from omokage.method import maps
+from omokage.method.grouping import GROUPERS, Cells
+from omokage.method.maps import LPP, MAPS, NMF, PCA, Autoencoder, parse_map
+from omokage.method.maps import elementwise as simple_module
+from omokage.method.maps.parts import Part, part_of, parts_of, rebuild_map
 
 N, D = 120, 8
 
@@ -176,7 +176,7 @@ def test_parts_hold_no_seed_and_no_data():
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ([Part("omokage.maps.factor:PCA", {"n_components": 3})], "not built in"),
+        ([Part("omokage.method.maps.factorization:PCA", {"n_components": 3})], "not built in"),
         ([Part("umap", {})], "not built in"),
         ([Part("pca", {})], "does not fit the options"),
         ([Part("pca", {"n_components": 3, "shape": 1})], "does not fit the options"),

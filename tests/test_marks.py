@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from drawn import drawn_portrait
 
+from omokage.faces.blend import face_mask, lit
+from omokage.faces.maps.mesh import face_edge, mesh_points
+from omokage.faces.maps.morph import Morph
 from omokage.faces.portrait import PARTS, Portrait
-from omokage.gallery.blend import face_mask, lit
-from omokage.maps.mesh import face_edge, mesh_points
-from omokage.maps.morph import Morph
 
 SIZE = 96
 PLACES = ("hair", "forehead", "beard", "cheek", "glasses", "hat", "neck", "clothes", "ears")

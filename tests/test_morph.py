@@ -8,10 +8,10 @@ import pytest
 from drawn import drawn_portrait
 
 from omokage.errors import MapError, PhotoError
+from omokage.faces.maps import face_map
+from omokage.faces.maps.mesh import Mesh, face_edge, mesh_points, outline
+from omokage.faces.maps.morph import Direct, Morph, ground
 from omokage.faces.portrait import PARTS, Portrait
-from omokage.maps.faces import face_map
-from omokage.maps.mesh import Mesh, face_edge, mesh_points, outline
-from omokage.maps.morph import Direct, Morph, ground
 
 SIZE = 128
 

@@ -176,8 +176,8 @@ def test_originals_in_scratch_folders_of_killed_runs_are_removed(tmp_path, monke
 
 @pytest.fixture
 def photos(tmp_path):
-    from omokage.gallery.photo import PhotoRelease
-    from omokage.gallery.photo_files import write_photo
+    from omokage.faces.group_photo import PhotoRelease
+    from omokage.faces.group_photo_files import write_photo
 
     def write(grey: int, *, overwrite: bool = False) -> Path:
         release = PhotoRelease(np.full((4, 4, 3), grey, np.uint8), "nearest", grey, "", 9, True, ())
@@ -208,7 +208,7 @@ def test_a_picture_is_replaced_only_if_its_report_names_it(tmp_path, photos):
 
 
 def test_a_report_does_not_stay_without_its_picture(tmp_path, photos, monkeypatch):
-    from omokage.gallery import photo_files
+    from omokage.faces import group_photo_files as photo_files
 
     real = photo_files.write_new
 
@@ -231,7 +231,7 @@ def test_a_report_does_not_stay_without_its_picture(tmp_path, photos, monkeypatc
 
 
 def test_previews_are_known_by_their_report(tmp_path):
-    from omokage.gallery.photo_files import write_preview
+    from omokage.faces.group_photo_files import write_preview
 
     for grey in (1, 2):
         write_preview(np.full((4, 4, 3), grey, np.uint8), [], tmp_path / "numbers.png", overwrite=grey == 2)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from omokage import verify
 from omokage.errors import InputError, PhotoError
 from omokage.faces import image as image_module
+from omokage.faces.folder import FaceSettings, anonymize_folder
 from omokage.faces.image import read_photo
-from omokage.gallery import FaceSettings, anonymize_folder, list_photos
-from omokage.gallery.photos import escaped
+from omokage.faces.listing import escaped, list_photos
 
 HOSTILE = {
     b"caf\xe9.png": "caf\\xe9.png",  # Latin-1

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from omokage import Anonymizer, Mondrian, Roles, verify
 from omokage.errors import InputError
+from omokage.method.unify import Median
 from omokage.tables.table import as_table, kind_of
-from omokage.unify import UNIFIERS, Classes, Median, unify_column
-from omokage.unify.rounding import HIDDEN, real_levels
+from omokage.tables.unify import UNIFIERS, Classes, unify_column
+from omokage.tables.unify.rounding import HIDDEN, real_levels
 
 NOTE = "I was ill in 1987 and nobody but me wrote this ({})"
 

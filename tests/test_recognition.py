@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from omokage.errors import InputError
-from omokage.evaluate import recognition as module
-from omokage.evaluate.recognition import calibrate, link, recognize, within
+from omokage.evaluate.faces import recognition as module
+from omokage.evaluate.faces.recognition import calibrate, link, recognize, within
 
 # Six people on a circle, in degrees; three groups of two.
 DEGREES = np.array([0, 20, 90, 110, 200, 230])

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from omokage import Anonymizer, Cells, Laplace, LDiversity, Mondrian, Roles, TCloseness, read_table, verify
-from omokage.certificate import Certificate, File, Noisy
-from omokage.certificate_text import readable
 from omokage.errors import InputError, MapError, VerificationError
-from omokage.grouping import GROUPERS
-from omokage.maps import NMF, PCA, Identity
+from omokage.method.grouping import GROUPERS
+from omokage.method.maps import NMF, PCA, Identity
+from omokage.release.certificate import Certificate, File, Noisy
+from omokage.release.text import readable
 
 CELLS = st.one_of(st.none(), st.sampled_from(["a", "b", "<script>", "x,y", '"', "é", "*"]))
 

@@ -15,18 +15,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from omokage import Anonymizer, Cells, Mondrian, Roles, leaks, read_table, verify
+from omokage import Anonymizer, Cells, Mondrian, Roles, read_table, verify
 from omokage.base.search import Strings
-from omokage.certificate import Certificate, FaceMethod, KAnonymity, Source
-from omokage.certificate_text import readable
-from omokage.counting import count
 from omokage.errors import InputError, VerificationError
-from omokage.gallery import folder as folder_module
-from omokage.gallery.folder import FaceSettings
-from omokage.gallery.photos import Photo
-from omokage.gallery.survey import Found
-from omokage.key import fingerprint_of, read_key
-from omokage.release import publish
+from omokage.faces import folder as folder_module
+from omokage.faces.folder import FaceSettings
+from omokage.faces.listing import Photo
+from omokage.faces.survey import Found
+from omokage.release import leaks
+from omokage.release.certificate import Certificate, FaceMethod, KAnonymity, Source
+from omokage.release.counting import count
+from omokage.release.key import fingerprint_of, read_key
+from omokage.release.publish import publish
+from omokage.release.text import readable
 
 SIZE = 24
 

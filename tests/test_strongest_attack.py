@@ -20,8 +20,8 @@ from omokage.evaluate.evaluation import evaluate
 from omokage.evaluate.learned import known_pairs, learned_weights
 from omokage.evaluate.rulers import rulers_of
 from omokage.evaluate.spaces import released_codes
-from omokage.grouping import MDAV
-from omokage.maps import MAPS, NMF, PCA, Autoencoder, parse_map
+from omokage.method.grouping import MDAV
+from omokage.method.maps import MAPS, NMF, PCA, Autoencoder, parse_map
 
 RAW = "optimal assignment, raw units"
 

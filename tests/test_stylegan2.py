@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 from small_stylegan2 import STYLE, Z, check_against_reference, reference_mapping, write_nvidia  # noqa: E402
 
 from omokage.errors import InputError  # noqa: E402
-from omokage.models.checkpoints import read_generator  # noqa: E402
-from omokage.models.stylegan2 import StyleGAN2  # noqa: E402
+from omokage.networks.checkpoints import read_generator  # noqa: E402
+from omokage.networks.stylegan2 import StyleGAN2  # noqa: E402
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from omokage.errors import InputError, ModelError
-from omokage.models.torchscript import read_torchscript
+from omokage.networks.torchscript import read_torchscript
 
 torch = pytest.importorskip("torch")
 WEIGHTS = Path(os.environ.get("OMOKAGE_HOME", "~/.cache/omokage")).expanduser() / "models" / "inception" / "weights.safetensors"
@@ -184,7 +184,7 @@ def test_flipped_bytes_raise_nothing_else(tmp_path, small):
 
 
 def test_another_network_is_not_taken_for_inception(tmp_path, small):
-    from omokage.models.inception import Inception, from_torchscript
+    from omokage.networks.inception import Inception, from_torchscript
 
     with pytest.raises(ModelError, match=r"small\.pt"):
         from_torchscript({"small.pt": small[1]})
@@ -194,7 +194,7 @@ def test_another_network_is_not_taken_for_inception(tmp_path, small):
 
 
 def test_pictures_are_reduced_as_tensorflow_did():
-    from omokage.models.inception import _reduced
+    from omokage.networks.inception import _reduced
 
     rng = np.random.default_rng(0)
     for height, width in ((1, 1), (64, 90), (299, 299), (700, 310)):
@@ -211,7 +211,7 @@ def test_pictures_are_reduced_as_tensorflow_did():
 
 @pytest.mark.skipif(not WEIGHTS.exists(), reason="the network was not fetched")
 def test_features_of_the_published_network():
-    from omokage.models.inception import Inception
+    from omokage.networks.inception import Inception
 
     net = Inception.load(WEIGHTS)
     ramp = np.add.outer(np.arange(120), np.arange(100)).astype(np.uint8)

@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 
 from omokage.errors import InputError, TableError
+from omokage.method.unify import MATRIX_UNIFIERS
 from omokage.tables.table import KINDS, kind_of
-from omokage.unify import DEFAULT_UNIFIER, MATRIX_UNIFIERS, UNIFIERS, Classes, check_unifier, common_prefix, unify_column
+from omokage.tables.unify import DEFAULT_UNIFIER, UNIFIERS, Classes, check_unifier, common_prefix, unify_column
 
 LABELS = np.array([0, 0, 1, 1, 1])
 

@@ -13,10 +13,10 @@ pytest.importorskip("safetensors")
 
 from safetensors.numpy import save_file  # noqa: E402
 
-from omokage import models  # noqa: E402
+from omokage import networks  # noqa: E402
 from omokage.errors import InputError, ModelError  # noqa: E402
-from omokage.models import vgg  # noqa: E402
-from omokage.models.vgg import LPIPS, PERCEPTUAL, VGG, from_flax, read_arrays  # noqa: E402
+from omokage.networks import vgg  # noqa: E402
+from omokage.networks.vgg import LPIPS, PERCEPTUAL, VGG, from_flax, read_arrays  # noqa: E402
 
 SMALL = ((3, 4), (4, 5), (5, 5, 6), (6, 6, 6), (6, 6, 7))
 
@@ -153,9 +153,9 @@ def test_loading_names_a_wrong_file(tmp_path):
         VGG.load(tmp_path / "x.safetensors")
 
 
-@pytest.mark.skipif("vgg" not in models.ZOO or models.cached("vgg") is None, reason="vgg was not fetched")
+@pytest.mark.skipif("vgg" not in networks.ZOO or networks.cached("vgg") is None, reason="vgg was not fetched")
 def test_the_published_network_tells_noise_from_sameness():
-    net = VGG.load(models.cached("vgg"))
+    net = VGG.load(networks.cached("vgg"))
     one = torch.nn.functional.interpolate(torch.rand(1, 3, 8, 8, generator=torch.Generator().manual_seed(0)), size=64) * 2 - 1
     noise = torch.randn(one.shape, generator=torch.Generator().manual_seed(1))
     assert float(net.lpips(one, one)) == 0

@@ -16,11 +16,11 @@ from drawn import draw_photos, drawn_eyes  # noqa: F401  a fixture
 
 from omokage import verify
 from omokage.errors import OutputError
-from omokage.gallery import FaceSettings, anonymize_folder
-from omokage.gallery import crowd as crowd_module
-from omokage.gallery import folder as folder_module
-from omokage.gallery import work as module
-from omokage.gallery.work import forget, inner, is_kept, opened, work_of
+from omokage.faces import crowd as crowd_module
+from omokage.faces import folder as folder_module
+from omokage.faces import work_folder as module
+from omokage.faces.folder import FaceSettings, anonymize_folder
+from omokage.faces.work_folder import forget, inner, is_kept, opened, work_of
 
 SETTINGS = FaceSettings(2, size=64)
 pytestmark = [
@@ -167,7 +167,7 @@ def test_a_killed_run_leaves_nothing_that_others_can_read(photos, tmp_path):
         "from pathlib import Path\n"
         "from drawn import DrawnEyes, survey_module, folder_module\n"
         "from omokage.base import files\n"
-        "from omokage.gallery import FaceSettings, anonymize_folder\n"
+        "from omokage.faces.folder import FaceSettings, anonymize_folder\n"
         "survey_module._Eyes, folder_module.require_networks = DrawnEyes, lambda *a: None\n"
         "sync, done = files._sync, []\n"
         "def slow(path):\n"

@@ -18,7 +18,7 @@ from test_release import ROLES, frame_of, sample
 
 from omokage import Anonymizer, Cells, Mondrian, Roles, verify
 from omokage.errors import InputError, OutputError
-from omokage.maps import PCA
+from omokage.method.maps import PCA
 
 
 def released():

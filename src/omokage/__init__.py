@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _WHERE = {
-    "Anonymizer": "anonymizer",
-    "Cells": "grouping",
-    "Certificate": "certificate",
-    "LDiversity": "grouping.constraints",
-    "Laplace": "noise",
-    "MDAV": "grouping",
-    "Mondrian": "grouping",
-    "Release": "release",
+    "Anonymizer": "method.anonymizer",
+    "Cells": "method.grouping",
+    "Certificate": "release.certificate",
+    "LDiversity": "method.constraints",
+    "Laplace": "method.noise",
+    "MDAV": "method.grouping",
+    "Mondrian": "method.grouping",
+    "Release": "release.publish",
     "Roles": "tables",
-    "TCloseness": "grouping.constraints",
+    "TCloseness": "method.constraints",
     "read_table": "tables",
-    "verify": "verification",
+    "verify": "release.verify",
 }
 
 __all__ = [
@@ -43,14 +43,14 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from .anonymizer import Anonymizer
-    from .certificate import Certificate
-    from .grouping import MDAV, Cells, Mondrian
-    from .grouping.constraints import LDiversity, TCloseness
-    from .noise import Laplace
-    from .release import Release
+    from .method.anonymizer import Anonymizer
+    from .method.constraints import LDiversity, TCloseness
+    from .method.grouping import MDAV, Cells, Mondrian
+    from .method.noise import Laplace
+    from .release.certificate import Certificate
+    from .release.publish import Release
+    from .release.verify import verify
     from .tables import Roles, read_table
-    from .verification import verify
 
 
 def __getattr__(name: str) -> Any:

@@ -18,7 +18,7 @@ from .outputs import hold
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..release import Release
+    from ..release.publish import Release
     from ..tables import Table
 
 K = 5
@@ -51,9 +51,9 @@ def demo(
 
 def _fill(stage: Path, say: Callable[[str], None]) -> None:
     """All that the demo makes, and a list of it, so that a later demo replaces this and nothing else."""
-    from ..anonymizer import Anonymizer
-    from ..grouping import Cells
-    from ..maps import parse_map
+    from ..method.anonymizer import Anonymizer
+    from ..method.grouping import Cells
+    from ..method.maps import parse_map
     from ..tables import Roles, read_table
 
     say("taking 569 patients of the Wisconsin breast cancer study, which come with scikit-learn")
@@ -99,8 +99,8 @@ def _require_demo(folder: Path) -> None:
 def _crowd(output: Path, say: Callable[[str], None]) -> None:
     """Draw people who do not exist, anonymize them, and show before and after, where the networks can be had."""
     try:
-        from ..gallery import FaceSettings, anonymize_folder
-        from ..gallery.crowd import drawn_faces
+        from ..faces.crowd import drawn_faces
+        from ..faces.folder import FaceSettings, anonymize_folder
 
         say(f"drawing {CROWD} people who do not exist")
         drawn = drawn_faces(CROWD, lambda stage, done, of: say(f"{stage}: {done} of {of}") if done % 8 == 0 else None)
@@ -124,9 +124,9 @@ def draw_faces(before: Path, after: Path, key: Path, path: Path) -> Path:
     import cv2
     import numpy as np
 
-    from ..certificate import Certificate
     from ..faces.image import decoded, encode_picture
-    from ..key import read_key
+    from ..release.certificate import Certificate
+    from ..release.key import read_key
 
     faces = read_key(key, Certificate.read(after)[1]).faces
     linked = [] if faces is None else list(zip(faces.photos, faces.files, strict=True))
@@ -174,9 +174,9 @@ def draw_digits(path: Path) -> Path | None:
         return None
     from sklearn.datasets import load_digits
 
-    from ..anonymizer import Anonymizer
-    from ..grouping import Cells, Mondrian
-    from ..maps import PCA
+    from ..method.anonymizer import Anonymizer
+    from ..method.grouping import Cells, Mondrian
+    from ..method.maps import PCA
 
     digits = load_digits()
     chosen = [int((digits.target == t).nonzero()[0][7]) for t in range(10)]

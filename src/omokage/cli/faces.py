@@ -18,7 +18,7 @@ from .console import bars, err, note, out
 from .outputs import hold
 
 if TYPE_CHECKING:
-    from ..gallery.survey import LeftOut
+    from ..faces.survey import LeftOut
 
 PEOPLE, METHOD, OUTPUT = "People", "Method", "Output"
 
@@ -103,9 +103,9 @@ def anonymize(
     """
     import os
 
-    from ..certificate import READABLE
-    from ..gallery import FaceSettings, anonymize_folder
-    from ..maps.faces import Networks
+    from ..faces.folder import FaceSettings, anonymize_folder
+    from ..faces.maps import Networks
+    from ..release.certificate import READABLE
 
     hold(context, output, key, inputs=(photos, persons, generator, encoder, attributes))
     require_file(_left_out_place(output), overwrite=True, ours=_is_left_out)
@@ -133,7 +133,7 @@ def anonymize(
 @contextmanager
 def _kept(output: Path) -> Iterator[None]:
     """After a stop or an error, say that faces are kept and how to remove them."""
-    from ..gallery.work import is_kept, work_of
+    from ..faces.work_folder import is_kept, work_of
 
     try:
         yield
@@ -150,7 +150,7 @@ def forget(
     output: Path = typer.Argument(..., metavar="OUT", help="The output of the run that was interrupted."),
 ) -> None:
     """Remove what an interrupted run has kept for OUT: a private folder beside it that holds faces."""
-    from ..gallery.work import forget as remove
+    from ..faces.work_folder import forget as remove
 
     removed = remove(output)
     out.print(f"removed   {removed}" if removed else f"nothing is kept for {output}")
@@ -175,8 +175,8 @@ def evaluate(
     """Attack a release of faces with recognizers and with its own maps, and measure how good its pictures are."""
     import os
 
-    from ..evaluate.faces import evaluate_faces
-    from ..maps.faces import Networks
+    from ..evaluate.faces.evaluation import evaluate_faces
+    from ..faces.maps import Networks
     from ..report import face_evaluation_page, require_report_places, write_page, write_results
     from ..report.page import face_verdict
 
@@ -211,7 +211,7 @@ def train_attributes(
     seed: int = typer.Option(0, "--seed", help="Makes it repeatable."),
 ) -> None:
     """Train the network of the ATTRIBUTE map; goes on where it was if it was stopped."""
-    from ..maps.attribute_training import train_attributes as train
+    from ..faces.training.attributes import train_attributes as train
 
     hold(context, output, inputs=(images, labels))
     with bars() as show:
@@ -232,7 +232,7 @@ def train_encoder(
     seed: int = typer.Option(7, "--seed", help="Makes the samples repeatable."),
 ) -> None:
     """Train the encoder of the LATENT map on people who do not exist; goes on where it was if it was stopped."""
-    from ..maps.encoder_training import train_encoder as train
+    from ..faces.training.encoder import train_encoder as train
 
     hold(context, output)
     with bars() as show:

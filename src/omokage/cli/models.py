@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 def list_() -> None:
     """All networks: what each is for, its licence and limits, and whether it is here."""
-    from ..models import ZOO, cached
+    from ..networks import ZOO, cached
 
     table = Table(box=None, pad_edge=False)
     for title in ("name", "here", "MB", "what for", "licence", "limits"):
@@ -32,8 +32,8 @@ def list_() -> None:
 
 def get(names: list[str] = typer.Argument(..., metavar="NAME…", help="Names from the list, or all.")) -> None:
     """Fetch networks, or check that those here are as they were kept."""
-    from ..models import ZOO
-    from ..models import get as fetch
+    from ..networks import ZOO
+    from ..networks import get as fetch
 
     for name in ZOO if names == ["all"] else names:
         out.print(f"{name}  {fetch(name)}")
@@ -41,6 +41,6 @@ def get(names: list[str] = typer.Argument(..., metavar="NAME…", help="Names fr
 
 def where() -> None:
     """The folder that networks are kept in; OMOKAGE_HOME sets another."""
-    from ..models import home
+    from ..networks import home
 
     out.print(str(home() / "models"))

@@ -38,9 +38,9 @@ def photo(
     """Replace every face of a photo by one shared by at least k people, in the same pose and light."""
     import os
 
+    from ..faces import group_photo
+    from ..faces.group_photo_files import report_of, require_photo_place, write_photo
     from ..faces.image import read_photo
-    from ..gallery import photo as group_photo
-    from ..gallery.photo_files import report_of, require_photo_place, write_photo
 
     hold(context, output, report_of(output), inputs=(source, crowd))
     require_photo_place(output, overwrite)
@@ -70,7 +70,7 @@ def photo(
 
 
 def _preview(group_photo: Any, picture: Any, output: Path, overwrite: bool) -> None:
-    from ..gallery.photo_files import write_preview
+    from ..faces.group_photo_files import write_preview
 
     drawn, faces = group_photo.preview(picture)
     write_preview(drawn, faces, output, overwrite)

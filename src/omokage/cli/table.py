@@ -108,8 +108,8 @@ def table(
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier release.", rich_help_panel=OUTPUT),
 ) -> None:
     """Anonymize a table: groups of at least k people, or noise, in a space where averages make sense."""
-    from ..grouping import parse_grouper
-    from ..release import require_places
+    from ..method.grouping import parse_grouper
+    from ..release.publish import require_places
     from ..tables import Roles, read_table
 
     hold(context, output, key, inputs=(source,))
@@ -134,10 +134,10 @@ def _anonymizer(
     scale: str,
     seed: int | None, digits: int,
 ) -> Any:  # fmt: skip
-    from ..anonymizer import Anonymizer
-    from ..grouping import parse_grouper
-    from ..maps import parse_map
-    from ..noise import parse_noise
+    from ..method.anonymizer import Anonymizer
+    from ..method.grouping import parse_grouper
+    from ..method.maps import parse_map
+    from ..method.noise import parse_noise
 
     if (k is None) == (noise is None):
         raise InputError("give --k for groups, or --noise for noise, one of the two")
@@ -162,7 +162,7 @@ def _default_grouping(data: Table, roles: Roles) -> str:
 
 
 def _constraints(distinct: float | None, entropy: float | None, t: float | None) -> tuple[Any, ...]:
-    from ..grouping.constraints import LDiversity, TCloseness
+    from ..method.constraints import LDiversity, TCloseness
 
     rules: list[Any] = []
     if distinct is not None:
@@ -176,7 +176,7 @@ def _constraints(distinct: float | None, entropy: float | None, t: float | None)
 
 def summarize(output: Path, key: Path | None, look_at: Path | None = None) -> None:
     """Three lines a newcomer understands, and what to be careful with."""
-    from ..certificate import READABLE, Certificate
+    from ..release.certificate import READABLE, Certificate
 
     certificate, _ = Certificate.read(output)
     found = certificate.found

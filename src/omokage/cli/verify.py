@@ -30,7 +30,7 @@ def verify(
 
     Exits with 0 if the release keeps its promise, with 1 if it does not, and with 2 if it could not be checked.
     """
-    from ..verification import verify as check
+    from ..release.verify import verify as check
 
     result = check(release, key=key, signer=signer)
     for each in result.checks:
@@ -47,7 +47,7 @@ def keygen(
     output: Path = typer.Option(..., "--output", "-o", help="File for the private key; FILE.pub beside it gets the public one."),
 ) -> None:
     """Make a pair of keys to sign certificates with: keep the private one, hand out the public one."""
-    from ..signing import keygen as make
+    from ..release.signing import keygen as make
 
     private, public = make(output)
     out.print(f"private   {private}: keep it secret; sign with --sign {private}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..base.intervals import Risk
 from .attacks import Attacks, attack_all
-from .disclosure import Disclosure, Risk, disclosure
+from .disclosure import Disclosure, disclosure
 from .drift import Drift, drift
 from .linked import Linked, link, link_files
 from .reidentification import Reidentification, reidentify

@@ -20,19 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from ..anonymizer import Anonymizer
 from ..base.files import write_whole
 from ..base.scratch import scratch
 from ..errors import InputError, OmokageError, OutputError
-from ..grouping import parse_grouper
-from ..maps import parse_map
-from ..noise import parse_noise
+from ..method.anonymizer import Anonymizer
+from ..method.grouping import parse_grouper
+from ..method.maps import parse_map
+from ..method.noise import parse_noise
+from .assignment.transport import distinct_rows
 from .attacks import Attacks, attack_all
 from .disclosure import membership_risk
 from .drift import drift
 from .linked import Linked, link
 from .rulers import RULERS, raw
-from .transport import distinct_rows
 from .utility import fit_model, scores, task_of
 
 MOST_SECONDS = 900.0  # of a setting's assignments; past it an outcome is marked as not proved, or attacks are left out

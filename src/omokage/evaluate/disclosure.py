@@ -13,29 +13,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..certificate import Column
-from ..counting import sensitive_columns
-from ..grouping.constraints import LDiversity, TCloseness, found
-from ..grouping.matrix import Labels
-from ..release import Release
+from ..base.intervals import Risk, wilson
+from ..base.matrix import Labels
+from ..method.constraints import LDiversity, TCloseness, found
+from ..release.certificate import Column
+from ..release.counting import sensitive_columns
+from ..release.publish import Release
+from .assignment.transport import distinct_rows
 from .linked import Linked, link
-from .reidentification import nearest_rows, wilson
+from .reidentification import nearest_rows
 from .rulers import Ruler, raw
-from .transport import distinct_rows
-
-
-@dataclass(frozen=True)
-class Risk:
-    """A rate with its interval, beside the baseline."""
-
-    rate: float
-    interval: tuple[float, float]
-    baseline: float
-
-    @property
-    def gained(self) -> float:
-        """What the release adds to the attacker's guess."""
-        return self.rate - self.baseline
 
 
 @dataclass(frozen=True)
@@ -134,7 +121,7 @@ def _singling_out(both: Linked, which: Labels, nearest: Labels, asis: Sequence[C
 
 
 def _numbered(frame: pl.DataFrame) -> Labels:
-    from ..counting import classes_of_frame
+    from ..release.counting import classes_of_frame
 
     return classes_of_frame(frame, frame.columns)
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..certificate import Certificate
 from ..errors import InputError
+from ..release.certificate import Certificate
 from .attacks import attack_all
 from .disclosure import Disclosure, disclosure
 from .drift import Drift, drift

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.covariance import ledoit_wolf
 
-from ..grouping.matrix import Labels
+from ..base.matrix import Labels
 
 Floats = NDArray[np.float64]
 LEAST_KNOWN, MOST_KNOWN = 10, 250

@@ -16,18 +16,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..certificate import Certificate, Column, Noisy, TableMethod
+from ..base.matrix import Labels
 from ..errors import InputError, VerificationError
-from ..grouping import GROUPERS
-from ..grouping.matrix import Labels
-from ..key import read_key
-from ..maps.parts import AnyPart
-from ..release import Release
+from ..method.grouping import GROUPERS
+from ..method.maps.parts import AnyPart
+from ..release.certificate import Certificate, Column, Noisy, TableMethod
+from ..release.key import read_key
+from ..release.publish import Release
+from ..release.verify import verify
 from ..tables.encode import Scale, encode, plain_numbers
 from ..tables.read import read_table, with_kinds
 from ..tables.table import Table, as_table, is_frame, typed
 from ..tables.write import read_written
-from ..verification import verify
 
 
 @dataclass(frozen=True)

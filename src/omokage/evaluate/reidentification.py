@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.intervals import wilson
+from ..base.matrix import Labels
 from ..errors import InputError
-from ..grouping.matrix import Labels
-from ..release import Release
+from ..release.publish import Release
+from .assignment.transport import distinct_rows, solve_transport
 from .linked import Linked, link
 from .rulers import RULERS, Ruler
-from .transport import distinct_rows, solve_transport
 
 Attack = Literal["assignment", "nearest"]
 ATTACKS: dict[Attack, str] = {"nearest": "nearest record", "assignment": "optimal assignment"}
@@ -168,18 +168,3 @@ def nearest_rows(x: NDArray[Any], centres: NDArray[Any], block: int = 2048) -> L
     length = (b * b).sum(axis=1) / 2
     nearest = [(length - a[i : i + block] @ b.T).argmin(axis=1) for i in range(0, len(a), block)]
     return np.concatenate(nearest).astype(np.int64)
-
-
-def wilson(hits: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval of a share.
-
-    Examples
-    --------
-    >>> [round(v, 3) for v in wilson(10, 100)]
-    [0.055, 0.174]
-    """
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
-    p = hits / n
-    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return float(max(middle - half, 0.0)), float(min(middle + half, 1.0))

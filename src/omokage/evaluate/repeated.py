@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..anonymizer import Anonymizer
-from ..certificate import TableMethod
-from ..counting import constraints_of
 from ..errors import InputError
-from ..grouping import GROUPERS
-from ..maps.parts import rebuild, rebuild_map
+from ..method.anonymizer import Anonymizer
+from ..method.grouping import GROUPERS
+from ..method.maps.parts import rebuild, rebuild_map
+from ..method.unify import MATRIX_UNIFIERS
+from ..release.certificate import TableMethod
+from ..release.counting import constraints_of
 from ..tables.roles import Roles
-from ..unify import MATRIX_UNIFIERS
 from .linked import Linked, link
 
 

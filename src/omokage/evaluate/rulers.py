@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.matrix import Labels
 from ..errors import InputError, MapError, OmokageError
-from ..grouping.matrix import Labels
+from .assignment.transport import distinct_rows
 from .learned import LEAST_KNOWN, known_pairs, learned_weights
 from .linked import Linked
 from .repeated import repeated_rows
 from .spaces import Space, group_space, synthesis_space
-from .transport import distinct_rows
 
 Place = Callable[[NDArray[Any]], NDArray[Any]]
 STEPS = 8  # of each coordinate, in which a Laplace likelihood is measured

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from ..errors import InputError, MapError
-from ..maps.parts import AnyPart, rebuild_map, spelled
+from ..method.maps.parts import AnyPart, rebuild_map, spelled
 from .linked import Linked, is_plain, side_by_side
 
 MOST_SOLVED = 4096  # codes of a way back that are solved for as a linear system
@@ -113,7 +113,7 @@ def released_codes(fitted: Any, rows: NDArray[Any]) -> NDArray[Any]:
     Examples
     --------
     >>> import numpy as np
-    >>> from omokage.maps import NMF
+    >>> from omokage.method.maps import NMF
     >>> fitted = NMF(2).fit(np.random.default_rng(0).random((20, 5)))
     >>> codes = np.array([[1.0, -0.5]])
     >>> released_codes(fitted, fitted.inverse_transform(codes)).round(6) + 0.0

@@ -17,9 +17,9 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
-from ..anonymizer import Anonymizer
 from ..errors import InputError
-from ..release import Release
+from ..method.anonymizer import Anonymizer
+from ..release.publish import Release
 from .linked import Linked, link
 
 Task = Literal["classification", "regression"]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import models
+from .. import networks
 from ..errors import InputError, MissingExtra
 from .align import Points
 from .image import Picture
@@ -80,7 +80,7 @@ def session(name: str) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(str(models.get(name)), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(str(networks.get(name)), options, providers=["CPUExecutionProvider"])
 
 
 class Finder:
@@ -103,7 +103,7 @@ class Finder:
         self.reach = reach
         self.least = least
         self._detector = session("scrfd")
-        self._landmarks = dlib.shape_predictor(str(models.get("dlib-68")))
+        self._landmarks = dlib.shape_predictor(str(networks.get("dlib-68")))
 
     def find(self, photo: Picture) -> list[Face]:
         """All faces, the largest first."""

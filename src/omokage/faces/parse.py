@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import models
+from .. import networks
 from ..errors import MissingExtra
 from .image import Picture
 from .portrait import PARTS
@@ -13,8 +13,8 @@ from .portrait import PARTS
 try:
     import cv2
 
-    from ..models.bisenet import PARTS as CLASSES
-    from ..models.bisenet import BiSeNet
+    from ..networks.bisenet import PARTS as CLASSES
+    from ..networks.bisenet import BiSeNet
 except ImportError:
     raise MissingExtra("face parsing", "faces") from None
 
@@ -38,7 +38,7 @@ class Parser:
 
     def __init__(self, size: int = 384) -> None:
         self.size = size
-        self._net = BiSeNet.load(models.get("bisenet"))
+        self._net = BiSeNet.load(networks.get("bisenet"))
 
     def parse(self, crop: Picture) -> NDArray[np.uint8]:
         """How much of each pixel of a square crop shows each of ``PARTS`` (h, w, 6), 0 … 255."""

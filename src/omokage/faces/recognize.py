@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import models
+from .. import networks
 from ..errors import InputError, MissingExtra
 from .align import Points
 from .find import TEMPLATE, five_points, session, similarity
@@ -44,7 +44,7 @@ class FaceNet:
     """512 numbers of length 1, by another network and another training set."""
 
     def __init__(self) -> None:
-        self._net = cv2.dnn.readNetFromTensorflow(str(models.get("facenet")))
+        self._net = cv2.dnn.readNetFromTensorflow(str(networks.get("facenet")))
 
     def embed(self, picture: Picture, points: Points) -> Embedding:
         # its training crops were MTCNN boxes with a margin: about this far around the five points, at 160 pixels
@@ -60,7 +60,7 @@ class DlibRecognizer:
     """128 numbers; by its makers' rule a distance of at most 0.6 means the same person."""
 
     def __init__(self) -> None:
-        self._net = dlib.face_recognition_model_v1(str(models.get("dlib-resnet")))
+        self._net = dlib.face_recognition_model_v1(str(networks.get("dlib-resnet")))
 
     def embed(self, picture: Picture, points: Points) -> Embedding:
         low, high = points.min(0), points.max(0)

@@ -19,14 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from omokage.errors import InputError
-from omokage.learn.accounting import (
-    Step,
-    dp_accounting,
-    naive_delta,
-    naive_epsilon,
-    pld_epsilon,
-    sampler_distance,
-)
+from omokage.learn.accounting import Step, dp_accounting, naive_delta, naive_epsilon, pld_epsilon, sampler_distance
 from omokage.learn.network import Network, initial_network
 from omokage.learn.noise import NoiseSource
 from omokage.learn.parts import Part

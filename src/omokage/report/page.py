@@ -6,12 +6,12 @@ import base64
 from typing import Any
 
 from .. import __version__
-from ..certificate import Certificate, FaceMethod
-from ..certificate_text import not_covered
 from ..errors import InputError, MissingExtra
 from ..evaluate.comparison import Comparison
 from ..evaluate.evaluation import Evaluation
-from ..evaluate.faces_figures import RECOGNIZERS, FaceEvaluation
+from ..evaluate.faces.figures import RECOGNIZERS, FaceEvaluation
+from ..release.certificate import Certificate, FaceMethod
+from ..release.text import not_covered
 from . import plots
 
 

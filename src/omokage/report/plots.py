@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate import Found
 from ..errors import MissingExtra
 from ..evaluate.comparison import Comparison
 from ..evaluate.drift import Drift
-from ..evaluate.faces_figures import FaceEvaluation
-from ..evaluate.recognition import Linkage
+from ..evaluate.faces.figures import FaceEvaluation
+from ..evaluate.faces.recognition import Linkage
 from ..evaluate.reidentification import Reidentification
+from ..release.certificate import Found
 
 INK, SOFT, SAFE, WARN = "#1c2733", "#9aa7b4", "#2a7f8e", "#c4552d"
 SERIES = ("#2a7f8e", "#c4552d", "#6a4c93", "#c99700", "#3d7a3d", "#8a5a44", "#476a9c", "#b23a67", "#5f6c37", "#555555")

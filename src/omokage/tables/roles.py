@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
-from ..errors import TableError
+from ..errors import InputError, TableError
 from .table import Table
 
 Role = Literal["identifier", "quasi", "sensitive", "keep", "person"]
@@ -114,3 +116,10 @@ def counts_rows(table: Table, name: str) -> bool:
         return False
     values = column.to_numpy()
     return values[0] in (0, 1) and bool((np.diff(values) == 1).all())
+
+
+def whose(column: pl.Series) -> NDArray[Any]:
+    """The persons a column names, as numbers; a row of nobody is refused."""
+    if column.null_count():
+        raise InputError(f"column {column.name!r} says whose row it is, but {column.null_count()} rows name nobody")
+    return column.cast(pl.String).rank("dense").to_numpy()

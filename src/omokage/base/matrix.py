@@ -1,0 +1,74 @@
+"""Matrices and labels: a finite matrix of floats, used where it lies, with enough rows for k."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, NotEnoughPeople
+from .matrix_kernels import all_finite
+from .threads import Pool, pieces
+
+Matrix = NDArray[np.float32] | NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+
+def as_matrix(data: Any, k: int) -> Matrix:
+    """A read-only view of ``data`` as an (n, d) matrix of float32 or float64; copied only if it is something else."""
+    k = check_k(k)
+    x = np.asarray(data)
+    if x.ndim != 2 or x.shape[1] == 0:
+        raise InputError(f"a matrix of rows × columns is needed, but the data have shape {x.shape}")
+    if x.dtype.kind in "iub":
+        small = x.dtype.itemsize <= 2 or (x.size > 0 and x.min() >= -(2**24) and x.max() <= 2**24)
+        x = x.astype(np.float32 if small else np.float64)
+    if x.dtype not in (np.float32, np.float64):
+        if x.dtype.kind != "f":
+            raise InputError(f"numbers are needed, but the data are of type {x.dtype}: encode them first")
+        x = x.astype(np.float64)
+    if not (x.flags.c_contiguous or x.flags.f_contiguous):
+        x = np.ascontiguousarray(x)
+    if len(x) < k:
+        raise NotEnoughPeople(f"k = {k} needs at least {k} rows, but there are {len(x)}: lower k or add rows")
+    x = x.view()
+    x.flags.writeable = False  # one compiled kernel serves arrays and memory-mapped files
+    return x
+
+
+def check_k(k: Any) -> int:
+    """k as an int of at least 2."""
+    if not isinstance(k, Integral) or isinstance(k, bool):
+        raise InputError(f"k must be a whole number, but it is of type {type(k).__name__}")
+    if k < 2:
+        raise InputError(f"k must be at least 2, but it is {k}: a group of one person hides nobody")
+    return int(k)
+
+
+def require_finite(x: Matrix, pool: Pool) -> None:
+    """Refuse NaN and infinity."""
+    if not all(pool.map(lambda part: all_finite(x, *part), pieces(*x.shape))):
+        refuse_not_finite(x)
+
+
+def refuse_not_finite(x: Matrix) -> None:
+    """Say how many rows and which columns hold NaN or infinity."""
+    bad = np.zeros(x.shape[1], dtype=bool)
+    rows = 0
+    for a, b in pieces(*x.shape):
+        wrong = ~np.isfinite(x[a:b])
+        bad |= wrong.any(axis=0)
+        rows += int(wrong.any(axis=1).sum())
+    columns = np.flatnonzero(bad)
+    raise InputError(
+        f"{rows} of {len(x)} rows hold NaN or infinity (first in column {columns[0]}, {len(columns)} columns in all): "
+        "fill them in or leave those rows out"
+    )
+
+
+def members_of(labels: Labels) -> list[NDArray[np.int64]]:
+    """Row numbers of each group."""
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(labels))[:-1])

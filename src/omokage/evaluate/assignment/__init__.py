@@ -1,0 +1,1 @@
+"""Optimal assignment: the solver behind re-identification, exact and with a proof."""

@@ -1,0 +1,1 @@
+"""A release of faces judged: recognition, FID, labels."""

@@ -1,0 +1,1 @@
+"""Training what the face maps need: the attribute network and the encoder."""
