@@ -15,6 +15,7 @@ from drawn import drawn_portrait
 from PIL import Image
 
 from omokage import Anonymizer, Mondrian
+from omokage.base.parts import Part
 from omokage.errors import InputError, ModelError, VerificationError
 from omokage.evaluate.faces import evaluation as module
 from omokage.evaluate.faces.codes import SUMS, coders
@@ -28,7 +29,6 @@ from omokage.faces.maps.mesh import mesh_points
 from omokage.faces.portrait import Portrait
 from omokage.faces.survey import Found
 from omokage.faces.written import FOLDER, classes_of_pictures
-from omokage.method.maps.parts import Part
 from omokage.release.certificate import Certificate, FaceMethod, KAnonymity, Source
 from omokage.release.counting import count
 from omokage.release.key import Faces, Key

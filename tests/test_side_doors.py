@@ -23,13 +23,18 @@ from omokage.faces.folder import FaceSettings
 from omokage.faces.listing import Photo
 from omokage.faces.survey import Found
 from omokage.release import leaks
-from omokage.release.certificate import Certificate, FaceMethod, KAnonymity, Source
+from omokage.release.certificate import Around, Certificate, FaceMethod, KAnonymity, Source
 from omokage.release.counting import count
 from omokage.release.key import fingerprint_of, read_key
 from omokage.release.publish import publish
 from omokage.release.text import readable
+from omokage.tables.leaks import inspect_table
 
 SIZE = 24
+
+
+def inspected(file: Path, *arguments: object) -> Around:
+    return inspect_table(file.name, file.read_bytes(), *arguments)
 
 
 def people(n: int = 40, seed: int = 0) -> pl.DataFrame:
@@ -172,7 +177,7 @@ def test_a_hidden_cell_in_any_byte_is_refused(tmp_path, form, monkeypatch):
     frame = people()
     release = Anonymizer(Mondrian(5), random_state=0).release(frame, roles=ROLES)
     file = tmp_path / f"data.{form}"
-    shown = release.table.frame
+    shown = release.writer.table.frame
     secret = "Person Number 0007"
     if form == "csv":
         shown.write_csv(file)
@@ -186,20 +191,20 @@ def test_a_hidden_cell_in_any_byte_is_refused(tmp_path, form, monkeypatch):
 
         pyarrow.feather.write_feather(shown.to_arrow().replace_schema_metadata({"index": secret}), str(file), compression="lz4")
     with pytest.raises(VerificationError, match="fewer than k people have and that is not released"):
-        leaks.inspect_table(file, shown, release.certificate.columns, release.hidden, release.key.rows, 5, ())
+        inspected(file, shown, release.certificate.columns, release.writer.hidden, release.key.rows, 5, ())
 
 
 def test_input_order_in_the_rows_is_refused(tmp_path):
     frame = people(60)
     release = Anonymizer(Mondrian(5), random_state=0).release(frame, roles=ROLES)
-    shown = release.table.frame
+    shown = release.writer.table.frame
     shown.write_csv(tmp_path / "data.csv")
-    columns, hidden = release.certificate.columns, release.hidden
-    leaks.inspect_table(tmp_path / "data.csv", shown, columns, hidden, release.key.rows, 5, ())
+    columns, hidden = release.certificate.columns, release.writer.hidden
+    inspected(tmp_path / "data.csv", shown, columns, hidden, release.key.rows, 5, ())
     rotated = np.roll(np.arange(60), 17)
     for order in (np.arange(60), np.arange(60)[::-1].copy(), rotated):
         with pytest.raises(VerificationError, match="the order of rows follows"):
-            leaks.inspect_table(tmp_path / "data.csv", shown, columns, hidden, order, 5, ())
+            inspected(tmp_path / "data.csv", shown, columns, hidden, order, 5, ())
 
 
 def test_input_order_in_the_buffers_is_refused(tmp_path):
@@ -207,12 +212,10 @@ def test_input_order_in_the_buffers_is_refused(tmp_path):
     frame = pl.DataFrame({"v": np.arange(60) // 6, "note": [f"a long remark, number {i:03d}" for i in range(60)]})
     release = Anonymizer(Mondrian(5), random_state=0).release(frame, roles=Roles(quasi=["v"], keep=["note"]))
     views = frame["note"].gather(np.argsort(release.key.rows))  # moves the views, not the text
-    shown = release.table.frame
+    shown = release.writer.table.frame
     shown.with_columns(views).write_ipc(tmp_path / "data.feather")
     with pytest.raises(VerificationError, match="the order of the text in the file"):
-        leaks.inspect_table(
-            tmp_path / "data.feather", shown, release.certificate.columns, release.hidden, release.key.rows, 5, ()
-        )
+        inspected(tmp_path / "data.feather", shown, release.certificate.columns, release.writer.hidden, release.key.rows, 5, ())
 
 
 def test_a_dictionary_that_keeps_what_was_unified_is_refused(tmp_path):
@@ -223,14 +226,12 @@ def test_a_dictionary_that_keeps_what_was_unified_is_refused(tmp_path):
     jobs = ["teacher"] * 30 + ["astronaut of 1969"]
     frame = pl.DataFrame({"job": jobs, "age": [30] * 31})
     release = Anonymizer(Mondrian(5), random_state=0).release(frame, roles=Roles(quasi=["job", "age"]))
-    shown = release.table.frame
+    shown = release.writer.table.frame
     column = pyarrow.DictionaryArray.from_arrays(np.zeros(31, np.int32), ["*", "astronaut of 1969"])
     table = pyarrow.table({"job": column, "age": shown["age"].to_arrow()})
     pyarrow.feather.write_feather(table, str(tmp_path / "data.feather"), compression="zstd")
     with pytest.raises(VerificationError, match="fewer than k people have"):
-        leaks.inspect_table(
-            tmp_path / "data.feather", shown, release.certificate.columns, release.hidden, release.key.rows, 5, ()
-        )
+        inspected(tmp_path / "data.feather", shown, release.certificate.columns, release.writer.hidden, release.key.rows, 5, ())
 
 
 def test_the_gate_counts_in_the_certificate(tmp_path):

@@ -109,6 +109,11 @@ class Registry(Mapping[str, Any]):
         where = f"{kind.__module__}:{kind.__qualname__}"
         return next((entry.name for entry in self.entries if entry.where == where), where)
 
+    def class_of(self, text: str) -> Any:
+        """The class that ``text`` names: listed, or your own."""
+        name, colon, rest = text.partition(":")
+        return self._own(name, rest.partition(":")[0]) if "." in name and colon else self.entry(name).load()
+
     def make(self, text: str, *first: Any, **given: Any) -> Any:
         """The part that ``text`` describes: ``NAME[:VALUE,WORD,OPTION=VALUE…]`` or ``package.module:Class[:…]``.
 

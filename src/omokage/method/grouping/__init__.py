@@ -7,12 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...base.registry import Entry, Registry
 from ...errors import InputError
 from .cells import Cells
 from .mdav import MDAV
 from .mondrian import Mondrian
 
-GROUPERS = {"mondrian": Mondrian, "mdav": MDAV, "cells": Cells}
+GROUPERS = Registry(
+    "grouping",
+    Entry("mondrian", "omokage.method.grouping.mondrian:Mondrian", "halves along axes"),
+    Entry("mdav", "omokage.method.grouping.mdav:MDAV", "microaggregation"),
+    Entry("cells", "omokage.method.grouping.cells:Cells", "microaggregation in cells"),
+)
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "variance": {"spread": "variance"},

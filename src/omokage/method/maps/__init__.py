@@ -10,21 +10,24 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from ...base.registry import Entry, Registry
 from ...errors import MapError
 from .autoencoder import Autoencoder
 from .elementwise import Identity, Log, Standardize
 from .factorization import NMF, PCA
 from .lpp import LPP
 
-MAPS: dict[str, type] = {
-    "none": Identity,
-    "std": Standardize,
-    "log": Log,
-    "pca": PCA,
-    "nmf": NMF,
-    "lpp": LPP,
-    "ae": Autoencoder,
-}
+MAPS = Registry(
+    "map",
+    Entry("none", "omokage.method.maps.elementwise:Identity", "the data as they are"),
+    Entry("std", "omokage.method.maps.elementwise:Standardize", "columns in standard units"),
+    Entry("log", "omokage.method.maps.elementwise:Log", "logarithms, for counts and amounts"),
+    Entry("pca", "omokage.method.maps.factorization:PCA", "principal components", "n_components", True),
+    Entry("nmf", "omokage.method.maps.factorization:NMF", "non-negative factors", "n_components", True),
+    Entry("lpp", "omokage.method.maps.lpp:LPP", "locality preserving projections", "n_components", True),
+    Entry("ae", "omokage.method.maps.autoencoder:Autoencoder", "an autoencoder", "n_components", True),
+    error=MapError,
+)
 WITH_COMPONENTS = {"pca", "nmf", "lpp", "ae"}
 
 __all__ = ["LPP", "MAPS", "NMF", "PCA", "Autoencoder", "Identity", "Log", "Standardize", "parse_map"]
