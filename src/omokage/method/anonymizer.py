@@ -33,13 +33,14 @@ from ..tables.table import Kind, Table, as_table, is_frame
 from ..tables.unify import DEFAULT_UNIFIER, Classes, check_unifier
 from ..tables.unify.notes import RARES, Rare, unify_rare
 from ..tables.write import rebuilt
+from . import UNIFIERS
 from .constraints import Constraint, merge_until
 from .fitting import describe, finite, seeded, way_back
 from .grouping import GROUPERS
 from .maps import Identity
 from .maps.parts import part_of, parts_of
 from .noise import Laplace
-from .unify import MATRIX_UNIFIERS, Median
+from .unify import Mean, Median
 
 Progress = Callable[[str], None]
 
@@ -208,9 +209,9 @@ class Anonymizer:
 
     def _matrix_unifier(self, persons: Labels | None) -> Any:
         """The unifier of mapped data; a median that shows no rare value."""
-        unifier = MATRIX_UNIFIERS.get(self.unifier) if isinstance(self.unifier, str) else self.unifier
-        if unifier is None or not hasattr(unifier, "unify"):
-            raise InputError(f"there is no unifier {self.unifier!r} for mapped data: they are {', '.join(MATRIX_UNIFIERS)}")
+        unifier = UNIFIERS.make(self.unifier) if isinstance(self.unifier, str) else self.unifier
+        if not hasattr(unifier, "unify"):
+            raise InputError(f"there is no unifier {self.unifier!r}: choose {UNIFIERS.choices}, or give an object with unify")
         if isinstance(unifier, Median) and self.rare == "hide" and self.grouper is not None:
             return replace(unifier, hide=int(self.grouper.k), persons=persons)
         return unifier
@@ -221,7 +222,7 @@ class Anonymizer:
         if persons is None:
             labels: Labels = grouper.fit_predict(z)
         else:
-            people = MATRIX_UNIFIERS["mean"].unify(z, persons)
+            people = Mean().unify(z, persons)
             if len(people) < grouper.k:
                 raise NotEnoughPeople(f"k = {grouper.k} needs at least {grouper.k} persons, but there are {len(people)}: lower k")
             labels = grouper.fit_predict(people)[persons]

@@ -24,6 +24,7 @@ from ...faces.image import Picture, decoded
 from ...faces.maps.mesh import mesh_points
 from ...faces.maps.morph import ground
 from ...faces.portrait import Portrait
+from ...faces.recognize import RECOGNIZERS
 from ...faces.survey import Found
 from .codes import Coder, coders
 from .figures import Measured
@@ -54,7 +55,6 @@ def attribute_labels() -> tuple[str, ...]:
 def _instruments() -> dict[str, Any]:
     from ...faces.find import Finder
     from ...faces.parse import Parser
-    from ...faces.recognize import RECOGNIZERS
     from ...networks.inception import Inception
 
     return {"finder": Finder(), "parser": Parser(), "inception": Inception.load(networks.get("inception"))} | {
@@ -65,7 +65,7 @@ def _instruments() -> dict[str, Any]:
 def _measured(face: Portrait, whole: Picture, found: bool, way: Way, means: Path) -> dict[str, Any]:
     """Recognizers and the release's own maps look at the face by its points; Inception and the labels' network at ``whole``."""
     tools, network = _instruments(), attribute_network()
-    out = {name: tools[name].embed(face.crop, face.points) for name in ("arcface", "facenet", "dlib")}
+    out = {name: tools[name].embed(face.crop, face.points) for name in RECOGNIZERS}
     out |= {"found": np.array(found), "inception": tools["inception"].features(np.ascontiguousarray(whole)[None])[0]}
     small = resized(face, way.size)
     out |= {name: code(small, out["arcface"]) for name, code in _coders(way, means).items()}
