@@ -29,25 +29,25 @@ class Entry:
     name : what the command line and the certificate call it
     where : its class, ``module:Class``
     help : one line
-    title : its name in running text, if that is another
     argument : the option that a bare value sets: ``pca:50``
     required : whether that value must be given
     words : options that a single word sets: ``mondrian:variance``
     options : options that may be set as ``option=N``, with the constructor's name for each
-    files : endings of the files it is read from, where you bring one
     can : what the part is able to do, where not all of its kind are ("synthesize", "cache" …)
+    title : its name in running text, if that is another
+    files : endings of the files it is read from, where you bring one
     """
 
     name: str
     where: str
     help: str
-    title: str = ""
     argument: str | None = None
     required: bool = False
     words: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
-    files: tuple[str, ...] = ()
     can: frozenset[str] = frozenset()
+    title: str = ""
+    files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.title:
@@ -160,6 +160,17 @@ class Registry(Mapping[str, Any]):
         found = _OWN.fullmatch(text.strip())
         return self.own and found is not None and found["module"] not in self._entries
 
+    def class_of(self, text: str) -> Any:
+        """The class that ``text`` names: one that is listed, or the user's own, which must have this kind's methods."""
+        if not self.is_own(text):
+            return self.entry(text.strip().partition(":")[0]).load()
+        module, name = text.strip().split(":")[:2]
+        found = self._imported(module, name)
+        if not isinstance(found, type) or not all(callable(getattr(found, each, None)) for each in self.methods):
+            needs = f" that has {' and '.join(self.methods)}" if self.methods else ""
+            raise self.error(f"{module}:{name} is not a {self.kind}: give a class{needs}")
+        return found
+
     def make(self, text: str, *first: Any, **given: Any) -> Any:
         """The part that ``text`` describes: ``NAME[:VALUE,WORD,OPTION=VALUE…]`` or ``package.module:Class[:…]``.
 
@@ -167,13 +178,13 @@ class Registry(Mapping[str, Any]):
         """
         text = text.strip()
         if self.is_own(text):
-            return self._made(text, first, given)
+            return self._own(text, first, given)
         name, _, rest = text.partition(":")
         entry = self.entry(name)
         if entry.required and not rest:
             raise self.error(f"the {self.kind} {name} needs a number: write {entry.usage}, for example {name}:50")
         chosen: dict[str, Any] = {}
-        for each in filter(None, rest.split(",")):
+        for each in filter(None, map(str.strip, rest.split(","))):
             option = self._option(entry, each)
             if any(chosen.get(key, value) != value for key, value in option.items()):
                 raise self.error(f"the {self.kind} {name} has one option twice: give it once")
@@ -195,13 +206,10 @@ class Registry(Mapping[str, Any]):
         numbers = ", where N is a whole number" if "N" in entry.usage else ""
         raise self.error(f"the {self.kind} {entry.name} does not take {text!r}: write {entry.usage}{numbers}")
 
-    def _made(self, text: str, first: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
+    def _own(self, text: str, first: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
         """A part of the user's own class: imported, checked for its methods, and only then called."""
+        made = self.class_of(text)
         module, name, *rest = text.split(":", 2)
-        made = self._imported(module, name)
-        if not isinstance(made, type) or not all(callable(getattr(made, each, None)) for each in self.methods):
-            needs = f" that has {' and '.join(self.methods)}" if self.methods else ""
-            raise self.error(f"{module}:{name} is not a {self.kind}: give a class{needs}")
         values, options = _arguments("".join(rest))
         try:
             return made(*first, *values, **options, **given)
