@@ -119,7 +119,7 @@ WRONG = [
     (("--k", 2, "--unify", "zip"), "COLUMN=VALUE"),
     (("--k", 2, "--unify", "gender=mean"), "cannot be unified by mean"),
     (("--k", 2, "--unify", "disease=mode"), "not a quasi-identifier"),
-    (("--k", 2, "--scale", "log"), "not 'log'"),
+    (("--k", 2, "--scale", "log"), "--scale does not take 'log': choose range, std or none"),
     (("--k", 2, "--l-diversity", 9), "cannot be reached"),
     (("--k", 2, "--person", "nobody"), "there is no column 'nobody'"),
 ]

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from registered import classes_in
 from sklearn.base import clone
 
 from omokage.base import matrix, threads
 from omokage.errors import InputError, NotEnoughPeople
+from omokage.method import grouping
 from omokage.method.grouping import GROUPERS, MDAV, Cells, Mondrian, parse_grouper
 
 MASK = 2**64 - 1
@@ -258,9 +260,36 @@ def test_options_are_checked():
     ):
         with pytest.raises(InputError, match=words):
             grouper.fit_predict(x)
-    for text in ("kmeans", "mondrian:median", "cells:variance"):
-        with pytest.raises(InputError):
-            parse_grouper(text, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kmeans", "there is no grouping 'kmeans': choose mondrian"),
+        ("mondrain:variance", "there is no grouping 'mondrain'"),
+        ("mondrian:median", "does not take 'median': write mondrian"),
+        ("mondrian:dims=x", "where N is a whole number"),
+        ("mondrian:dims=3,dims=4", "one option twice"),
+        ("cells:variance", "does not take 'variance': write cells"),
+    ],
+)
+def test_wrong_grouping_names(text, words):
+    with pytest.raises(InputError, match=words):
+        parse_grouper(text, 2)
+
+
+def test_spellings():
+    assert repr(parse_grouper("mondrian:variance,standard,multiple,dims=9", 2)) == repr(
+        Mondrian(2, 9, spread="variance", standardize=True, cut="multiple")
+    )
+    assert repr(parse_grouper("cells", 3)) == repr(Cells(3))
+
+
+def test_every_public_grouper_is_listed():
+    assert classes_in(grouping, "fit_predict") == set(GROUPERS.values())
+    assert {name for name in grouping.__all__ if isinstance(getattr(grouping, name), type)} == {
+        c.__name__ for c in GROUPERS.values()
+    }
 
 
 @pytest.mark.data

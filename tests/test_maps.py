@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from registered import classes_in
 from scipy import linalg
 from sklearn.base import clone
 
@@ -14,10 +15,10 @@ from omokage.errors import MapError
 from omokage.method import maps
 from omokage.method.grouping import GROUPERS, Cells
 from omokage.method.maps import LPP, MAPS, NMF, PCA, Autoencoder, parse_map
-from omokage.method.maps import elementwise as simple_module
 from omokage.method.maps.parts import parts_of, rebuild_map
 
 N, D = 120, 8
+WITH_COMPONENTS = [entry.name for entry in MAPS.entries if entry.argument == "n_components"]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def x():
 def make(name):
     if name == "ae":
         return Autoencoder(3, max_epochs=60, batch_size=32, learning_rate=1e-2)
-    return MAPS[name](3) if name in maps.WITH_COMPONENTS else MAPS[name]()
+    return MAPS[name](3) if name in WITH_COMPONENTS else MAPS[name]()
 
 
 @pytest.mark.parametrize("name", MAPS)
@@ -44,7 +45,7 @@ def test_contract(name, dtype, x):
     assert mapping.get_params() == parameters  # fit assigns no parameter
     z = mapping.transform(given)
     back = mapping.inverse_transform(z)
-    assert z.shape == (N, 3 if name in maps.WITH_COMPONENTS else D)
+    assert z.shape == (N, 3 if name in WITH_COMPONENTS else D)
     assert back.shape == given.shape
     assert z.dtype == back.dtype == dtype
     assert (given == before).all()
@@ -65,7 +66,7 @@ def test_bad_data_are_refused(name, x):
         make(name).fit(np.array([["a", "b"]]))
 
 
-@pytest.mark.parametrize("name", sorted(maps.WITH_COMPONENTS))
+@pytest.mark.parametrize("name", WITH_COMPONENTS)
 def test_too_many_components(name, x):
     with pytest.raises(MapError, match=r"1 to 8 components.*but 9 were asked for"):
         MAPS[name](9).fit(x)
@@ -121,9 +122,14 @@ def test_autoencoder_nonlinear_stops_early_and_leaves_torch_alone(x):
     ("text", "words"),
     [
         ("umap:3", "there is no map 'umap'"),
-        ("pca", "needs a number"),
-        ("pca:x", "needs a number"),
-        ("log:3", "takes no number"),
+        ("pca", "needs a number: write pca:N"),
+        ("pca:x", "does not take 'x': write pca:N, where N is a whole number"),
+        ("pca:²", "does not take '²'"),
+        ("pca:" + "9" * 5000, "does not take"),
+        ("pca:3,5", "one option twice"),
+        ("log:3", "does not take '3': write log"),
+        ("log+", "there is no map ''"),
+        ("", "there is no map ''"),
     ],
 )
 def test_wrong_map_names(text, words):
@@ -131,12 +137,16 @@ def test_wrong_map_names(text, words):
         parse_map(text)
 
 
+def test_a_chain_may_hold_one_map_twice(x):
+    """Chains name their steps, and no two alike."""
+    mapping = parse_map("pca:5+log+pca:3")
+    assert [name for name, _ in mapping.steps] == ["pca-1", "log", "pca-3"]
+    assert parse_map("std+std").fit_transform(x).shape == x.shape
+
+
 def test_every_public_map_is_listed():
-    listed = set(MAPS.values())
-    public = {getattr(maps, name) for name in maps.__all__ if isinstance(getattr(maps, name), type)}
-    assert public == listed
-    own = {v for v in vars(simple_module).values() if isinstance(v, type) and v.__module__ == simple_module.__name__}
-    assert own <= listed
+    assert classes_in(maps, "inverse_transform") == set(MAPS.values())
+    assert {name for name in maps.__all__ if isinstance(getattr(maps, name), type)} == {c.__name__ for c in MAPS.values()}
 
 
 # ---------------------------------------------------------------------- maps as structure

@@ -269,7 +269,7 @@ def test_wrong_combinations():
     for anonymizer, error, words in (
         (Anonymizer(), InputError, "a grouper or noise"),
         (Anonymizer(Mondrian(2), noise=Laplace(1.0)), InputError, "one of the two"),
-        (Anonymizer(Mondrian(2), unifier="mode"), InputError, "no unifier 'mode' for mapped data"),
+        (Anonymizer(Mondrian(2), unifier="mode"), InputError, "there is no unifier 'mode': choose mean, median, spread"),
         (Anonymizer(Mondrian(2), synthesis_map=NMF(2)), MapError, "negative"),
         (Anonymizer(Mondrian(2), constraints=[LDiversity(2)]), InputError, "sensitive column"),
     ):

@@ -9,7 +9,9 @@ import polars as pl
 import pytest
 
 from omokage.errors import InputError, TableError
-from omokage.method.unify import MATRIX_UNIFIERS
+from omokage.method import UNIFIERS as OF_GROUPS
+from omokage.method import unify
+from omokage.method.unify import Mean, Spread
 from omokage.tables.table import KINDS, kind_of
 from omokage.tables.unify import DEFAULT_UNIFIER, UNIFIERS, Classes, check_unifier, common_prefix, unify_column
 
@@ -59,20 +61,20 @@ def test_a_person_with_many_rows_counts_once():
     weights = np.array([0.5, 0.5, 1.0])
     assert unified([10, 10, 40], "mean", labels=np.zeros(3, dtype=np.int64), persons=np.array([0, 0, 1])) == [25]
     z = np.array([[10.0], [10.0], [40.0]])
-    assert MATRIX_UNIFIERS["mean"].unify(z, np.zeros(3, dtype=np.int64), weights).tolist() == [[25.0]]
+    assert Mean().unify(z, np.zeros(3, dtype=np.int64), weights).tolist() == [[25.0]]
 
 
 def test_spread_gives_the_columns_their_deviation_back():
     rng = np.random.default_rng(0)
     z, labels = rng.normal(3.0, 2.0, size=(400, 3)), np.sort(np.arange(400) % 40)
     z[:, 1] += labels  # one column that averaging hardly shrinks
-    plain, spread = MATRIX_UNIFIERS["mean"].unify(z, labels)[labels], MATRIX_UNIFIERS["spread"].unify(z, labels)[labels]
+    plain, spread = Mean().unify(z, labels)[labels], Spread().unify(z, labels)[labels]
     assert (plain.std(axis=0) < z.std(axis=0)).all()
     np.testing.assert_allclose(spread[:, 1].std(), z[:, 1].std(), rtol=1e-6)
     assert (spread.std(axis=0) / plain.std(axis=0)).max() <= 3.0 + 1e-9
     np.testing.assert_allclose(spread.mean(axis=0), z.mean(axis=0))
     constant = np.ones((4, 1))
-    assert (MATRIX_UNIFIERS["spread"].unify(constant, np.array([0, 0, 1, 1])) == 1.0).all()
+    assert (Spread().unify(constant, np.array([0, 0, 1, 1])) == 1.0).all()
 
 
 @pytest.mark.parametrize("name", ["mean", "median"])
@@ -80,10 +82,29 @@ def test_matrix_unifiers_agree_with_numpy(name):
     rng = np.random.default_rng(0)
     z, labels = rng.normal(size=(50, 4)).astype(np.float32), np.repeat(np.arange(5), 10)
     rng.shuffle(labels)
-    out = MATRIX_UNIFIERS[name].unify(z, labels)
+    out = OF_GROUPS[name]().unify(z, labels)
     expected = [getattr(np, name)(z[labels == g], axis=0) for g in range(5)]
     np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6)
     assert out.dtype == z.dtype
+
+
+@pytest.mark.parametrize("name", OF_GROUPS)
+def test_every_group_becomes_one_row_of_its_own_type(name):
+    rng = np.random.default_rng(0)
+    z, labels = rng.normal(size=(60, 3)), rng.permutation(np.arange(60) % 7)
+    made = OF_GROUPS.make(name)
+    for given in (z, z.astype(np.float32)):
+        out = made.unify(given, labels)
+        assert out.shape == (7, 3)
+        assert out.dtype == given.dtype
+        assert np.isfinite(out).all()
+    order = rng.permutation(60)
+    np.testing.assert_allclose(made.unify(z[order], labels[order]), made.unify(z, labels))  # the order of rows tells nothing
+
+
+def test_every_public_unifier_is_listed():
+    public = {made for name, made in vars(unify).items() if isinstance(made, type) and hasattr(made, "unify")}
+    assert public == set(OF_GROUPS.values())
 
 
 def test_every_kind_has_a_default_that_fits():

@@ -9,36 +9,52 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..errors import InputError
+from ..method.grouping import GROUPERS
+from ..method.maps import MAPS
 from .console import err, names, out
+from .evaluate import MODELS
+from .options import JOINED, example, one_of, part_of
 from .outputs import hold
-from .table import HEADER, NAMES
+from .table import HEADER, HEADER_DEFAULT, NAMES
 
 if TYPE_CHECKING:
     from ..tables import Table
 
+_MAP = part_of(MAPS, "Maps, separated by commas", f"{JOINED}; GROUP/SYNTHESIS for two spaces")
+_GROUPING = part_of(GROUPERS, "How to find groups", "; repeat the option for several")
+
 
 def register(app: typer.Typer) -> None:
-    app.command("compare")(compare)
+    app.command(
+        "compare",
+        short_help="Compare many settings: risk against utility.",
+        epilog=example("omokage compare wines.csv --target quality --k 3,10 --html compared.html"),
+    )(compare)
 
 
 def compare(
     context: typer.Context,
     source: Path = typer.Argument(..., metavar="TABLE", help="A table of numbers with a target."),
-    target: str = typer.Option(..., "--target", help="Column to learn to predict."),
+    target: str = typer.Option(..., "--target", metavar="COLUMN", help="Column to learn to predict."),
     html: Path = typer.Option(..., "--html", help="The page to write; FILE.jsonl beside it keeps finished settings."),
-    quasi: list[str] = typer.Option(None, "--quasi", help="Columns to anonymize; all others but the target by default."),
-    header: bool = typer.Option(None, "--header/--no-header", help=HEADER),
-    column: list[str] = typer.Option(None, "--names", help=NAMES),
-    k: list[str] = typer.Option(None, "--k", help="Values of k: 3,10,50."),
-    noise: list[str] = typer.Option(None, "--noise", help="Noises: laplace:1.5,laplace:3.5."),
-    map_: list[str] = typer.Option(["none"], "--map", help="Maps: none,pca:30; or GROUP/SYNTHESIS: log+pca:50/none."),
-    grouping: list[str] = typer.Option(["cells"], "--grouping", help="cells, mdav, mondrian …; give several times."),
-    model: str = typer.Option("boosting", "--model", help="boosting, logistic, forest, network."),
-    sample: int = typer.Option(5000, "--sample", help="Rows of a noisy release that are attacked; 0 for all."),
-    jobs: int = typer.Option(None, "--jobs", help="Processes; as many as cores and memory allow by default."),
+    quasi: list[str] = typer.Option(
+        None, "--quasi", metavar="COLUMNS", help="Columns to anonymize.", show_default="all but the target"
+    ),
+    header: bool = typer.Option(None, "--header/--no-header", help=HEADER, show_default=HEADER_DEFAULT),
+    column: list[str] = typer.Option(None, "--names", metavar="NAMES", help=NAMES),
+    k: list[str] = typer.Option(None, "--k", metavar="NUMBERS", help="Values of k: 3,10,50."),
+    noise: list[str] = typer.Option(None, "--noise", metavar="NOISES", help="Noises: laplace:1.5,laplace:3.5."),
+    map_: list[str] = typer.Option(["none"], "--map", **_MAP),
+    grouping: list[str] = typer.Option(["cells"], "--grouping", **_GROUPING),
+    model: str = typer.Option("boosting", "--model", **one_of(MODELS, "What learns to predict the target")),
+    sample: int = typer.Option(5000, "--sample", help="Rows of a noisy release to attack; 0 for all."),
+    jobs: int = typer.Option(None, "--jobs", help="Processes.", show_default="as many as cores and memory allow"),
     seed: int = typer.Option(0, "--seed", help="Fixes the split and the groups."),
 ) -> None:
-    """Anonymize the same rows in many settings, attack each, learn from each; resumes if it was stopped."""
+    """Anonymize the same rows in many settings, attack each, and learn from each.
+
+    An interrupted run resumes when you repeat the command.
+    """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     from ..evaluate.comparison import compare as run

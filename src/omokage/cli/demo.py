@@ -13,6 +13,7 @@ from ..base.files import publish_folder, require_folder
 from ..base.progress import Progress
 from ..errors import MissingExtra, ModelError, OutputError
 from .console import out, shown
+from .options import example
 from .outputs import hold
 
 if TYPE_CHECKING:
@@ -28,15 +29,19 @@ LIST, FORMAT = "demo.json", "omokage-demo/1"
 
 
 def register(app: typer.Typer) -> None:
-    app.command("demo")(demo)
+    app.command(
+        "demo",
+        short_help="Anonymize real data that come with the dependencies.",
+        epilog=example("omokage demo -o demo"),
+    )(demo)
 
 
 def demo(
     context: typer.Context,
     output: Path = typer.Option(Path("demo"), "--output", "-o", help="Folder for what the demo makes."),
-    overwrite: bool = typer.Option(False, "--overwrite", help="Replace what an earlier demo has made."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace what an earlier demo made."),
 ) -> None:
-    """Anonymize 569 real patients, 1,797 handwritten digits and a crowd of people who do not exist, and show what came out."""
+    """Anonymize 569 real patients, 1,797 handwritten digits and a crowd of people who do not exist, and show the results."""
     from .table import summarize
 
     hold(context, output)

@@ -9,12 +9,21 @@ from pathlib import Path
 import typer
 
 from .console import names, out, shown
+from .options import example, one_of
 from .outputs import hold
-from .table import HEADER, NAMES
+from .table import HEADER, HEADER_DEFAULT, NAMES
+
+MODELS = ("boosting", "logistic", "forest", "network")  # as omokage.evaluate.utility, which is slow to import; a test compares
+
+_MODEL = one_of(MODELS, "What learns to predict the target; several with commas")
 
 
 def register(app: typer.Typer) -> None:
-    app.command("evaluate")(evaluate)
+    app.command(
+        "evaluate",
+        short_help="Attack a release, learn from it, and measure what changed.",
+        epilog=example("omokage evaluate patients.csv released --key key.json --html report.html"),
+    )(evaluate)
 
 
 def evaluate(
@@ -22,17 +31,19 @@ def evaluate(
     original: Path = typer.Argument(..., metavar="TABLE", help="The table that the release was made from."),
     release: Path = typer.Argument(..., metavar="FOLDER", help="The release."),
     key: Path = typer.Option(..., "--key", help="The secret key that omokage table --key has written."),
-    target: str = typer.Option(None, "--target", help="Column released as it is, to learn to predict."),
-    model: list[str] = typer.Option(None, "--model", help="boosting, logistic, forest, network; boosting by default."),
+    target: str = typer.Option(None, "--target", metavar="COLUMN", help="Column released unchanged, to learn to predict."),
+    model: list[str] = typer.Option(None, "--model", **_MODEL, show_default="boosting"),
     splits: int = typer.Option(3, "--splits", help="Repeated splits for the utility's interval."),
     sample: int = typer.Option(None, "--sample", help="Attack only about so many rows."),
-    max_seconds: float = typer.Option(None, "--max-seconds", help="For all assignments together; what is left out is named."),
-    header: bool = typer.Option(None, "--header/--no-header", help=HEADER),
-    columns: list[str] = typer.Option(None, "--names", help=NAMES),
+    max_seconds: float = typer.Option(
+        None, "--max-seconds", help="For all assignments together; the report names attacks left out."
+    ),
+    header: bool = typer.Option(None, "--header/--no-header", help=HEADER, show_default=HEADER_DEFAULT),
+    columns: list[str] = typer.Option(None, "--names", metavar="NAMES", help=NAMES),
     html: Path = typer.Option(None, "--html", help="Write a report, one self-contained page."),
     results: Path = typer.Option(None, "--json", help="Write the figures as JSON."),
 ) -> None:
-    """Attack a release, learn from it, measure what drifted; as sentences and, with --html, as a page."""
+    """Attack a release, learn from it, and measure what changed: in sentences and, with --html, as a page."""
     from ..evaluate import link_files
     from ..evaluate.evaluation import evaluate as judge
     from ..report import evaluation_page, require_report_places, write_page, write_results

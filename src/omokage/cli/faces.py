@@ -7,6 +7,7 @@ import io
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,23 @@ import typer
 from typer.core import TyperGroup
 
 from ..base.files import require_file, write_new
+from ..method.grouping import GROUPERS
+from ..networks.generators import generator_choices
 from .console import err, note, out, shown
+from .options import example, listed, one_of, part_of
 from .outputs import hold
 
 if TYPE_CHECKING:
     from ..faces.survey import LeftOut
 
-PEOPLE, METHOD, OUTPUT = "People", "Method", "Output"
+PEOPLE, METHOD, OUTPUT, OTHERS = "People", "Method", "Output", "Other commands (omokage faces COMMAND --help)"
+# What the library takes; listed here because importing it takes a second. A test compares the two.
+GROUP_MAPS, SYNTHESIS_MAPS = ("recognition", "attribute", "latent", "direct"), ("morph", "latent", "direct")
+GROUP_MAP, SYNTHESIS_MAP = f"Space to group in: {listed(GROUP_MAPS)}.", f"Space to average in: {listed(SYNTHESIS_MAPS)}."
+FORMATS, BACKBONES = ("png", "jpg", "webp"), {"compact": "small and quick", "resnet50": "the paper's"}
+PERSON_FROM = {"folder": "the folder that it is in", "csv": "the table --persons"}
+GENERATOR = f"Whose samples it learns from: {generator_choices()}."
+STARTS = {"random": "untrained", "frozen": "pretrained, and only the end learns", "finetuned": "pretrained, and all of it learns"}
 
 
 class _Faces(TyperGroup):
@@ -31,35 +42,61 @@ class _Faces(TyperGroup):
             args = ["anonymize", *args]
         return super().parse_args(ctx, args)
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The page of the command that people mean, and below it the other commands."""
+        meant, shown = self.commands["anonymize"], copy(self)
+        shown.help, shown.epilog, shown.params = meant.help, meant.epilog, meant.params
+        shown.subcommand_metavar = ""
+        super(_Faces, shown).format_help(ctx, formatter)
+
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(
         cls=_Faces,
         no_args_is_help=True,
-        help="Anonymize a folder of photos (omokage faces PHOTOS -o OUT --k 8), judge it, and train what its maps need.",
+        help="Anonymize a folder of photos of faces, and judge the release.",
     )
-    group.command("anonymize", help="Anonymize a folder of photos; the word itself may be left out.")(anonymize)
-    group.command("evaluate")(evaluate)
-    group.command("forget")(forget)
-    group.command("train-attributes")(train_attributes)
-    group.command("train-encoder")(train_encoder)
+    group.command(
+        "anonymize",
+        epilog=example("omokage faces photos -o released --k 8"),
+        hidden=True,  # the word itself may be left out
+    )(anonymize)
+    group.command(
+        "evaluate",
+        short_help="Attack a release of faces, and measure its pictures.",
+        epilog=example("omokage faces evaluate photos released --key key.json"),
+        rich_help_panel=OTHERS,
+    )(evaluate)
+    group.command(
+        "forget",
+        short_help="Remove what an interrupted run has kept.",
+        epilog=example("omokage faces forget released"),
+        rich_help_panel=OTHERS,
+    )(forget)
+    group.command(
+        "train-attributes",
+        short_help="Train the network of the ATTRIBUTE map.",
+        epilog=example("omokage faces train-attributes photos --labels labels.csv -o attributes"),
+        rich_help_panel=OTHERS,
+    )(train_attributes)
+    group.command(
+        "train-encoder",
+        short_help="Train the encoder of the LATENT map.",
+        epilog=example("omokage faces train-encoder -o encoder --samples 4096"),
+        rich_help_panel=OTHERS,
+    )(train_encoder)
     app.add_typer(group, name="faces")
 
 
 def anonymize(
     context: typer.Context,
     photos: Path = typer.Argument(..., metavar="PHOTOS", help="Folder of photos, searched recursively."),
-    output: Path = typer.Option(..., "--output", "-o", help="Folder to write; must not exist.", rich_help_panel=OUTPUT),
     k: int = typer.Option(..., "--k", help="Least number of people that share a face.", rich_help_panel=METHOD),
-    group_map: str = typer.Option(
-        "recognition", "--group-map", help="Space to group in: recognition, attribute, latent, direct.", rich_help_panel=METHOD
-    ),
-    synthesis_map: str = typer.Option(
-        "morph", "--synthesis-map", help="Space to average in: morph, latent, direct.", rich_help_panel=METHOD
-    ),
-    grouping: str = typer.Option("cells", "--grouping", help="cells, mdav, or mondrian[:…].", rich_help_panel=METHOD),
+    group_map: str = typer.Option("recognition", "--group-map", metavar="MAP", help=GROUP_MAP, rich_help_panel=METHOD),
+    synthesis_map: str = typer.Option("morph", "--synthesis-map", metavar="MAP", help=SYNTHESIS_MAP, rich_help_panel=METHOD),
+    grouping: str = typer.Option("cells", "--grouping", **part_of(GROUPERS, "How to find groups"), rich_help_panel=METHOD),
     texture: float = typer.Option(
-        1.0, "--texture", help="How much of the fine contrast that averaging takes is given back, 0 to 1.", rich_help_panel=METHOD
+        1.0, "--texture", help="How much of the fine contrast that averaging takes to give back, 0 to 1.", rich_help_panel=METHOD
     ),
     steps: int = typer.Option(
         0,
@@ -67,10 +104,11 @@ def anonymize(
         help="Steps of inversion after the encoder (latent); more is closer and slower.",
         rich_help_panel=METHOD,
     ),
-    size: int = typer.Option(256, "--size", help="Side of the released faces in pixels.", rich_help_panel=OUTPUT),
-    format_: str = typer.Option("png", "--format", help="png, jpg or webp.", rich_help_panel=OUTPUT),
     person_from: str = typer.Option(
-        None, "--person-from", help="folder or csv: whom each photo shows; k then counts people.", rich_help_panel=PEOPLE
+        None,
+        "--person-from",
+        **one_of(PERSON_FROM, "What says whom each photo shows; k then counts people"),
+        rich_help_panel=PEOPLE,
     ),
     persons: Path = typer.Option(
         None, "--persons", help="CSV with the columns photo and person, for --person-from csv.", rich_help_panel=PEOPLE
@@ -87,7 +125,10 @@ def anonymize(
     seed: int = typer.Option(
         None, "--seed", help="Makes the groups repeatable; names are always random.", rich_help_panel=METHOD
     ),
-    workers: int = typer.Option(None, "--workers", help="Processes; all cores if not given.", rich_help_panel=METHOD),
+    workers: int = typer.Option(None, "--workers", help="Processes.", show_default="all cores", rich_help_panel=METHOD),
+    output: Path = typer.Option(..., "--output", "-o", help="Folder to write; must not exist.", rich_help_panel=OUTPUT),
+    size: int = typer.Option(256, "--size", help="Side of the released faces in pixels.", rich_help_panel=OUTPUT),
+    format_: str = typer.Option("png", "--format", **one_of(FORMATS, "File format"), rich_help_panel=OUTPUT),
     key: Path = typer.Option(
         None, "--key", help="Also write the secret link from photos to released faces, here.", rich_help_panel=OUTPUT
     ),
@@ -98,8 +139,8 @@ def anonymize(
 ) -> None:
     """Anonymize a folder of photos: each released face is the same picture for at least k people.
 
-    An interrupted run resumes when you repeat the command; until then, what it found is kept in a private folder beside the
-    output, which omokage faces forget removes.
+    An interrupted run resumes when you repeat the command.
+    Until then, a private folder beside the output keeps the faces it found; omokage faces forget removes them.
     """
     from ..faces.maps import Networks, make_face_map
     from ..faces.resuming import release_folder
@@ -162,7 +203,9 @@ def evaluate(
     photos: Path = typer.Argument(..., metavar="PHOTOS", help="The folder that the release was made from."),
     release: Path = typer.Argument(..., metavar="FOLDER", help="The release."),
     key: Path = typer.Option(..., "--key", help="The secret key that omokage faces --key has written."),
-    labels: Path = typer.Option(None, "--labels", help="CSV with a column image and true labels; predicted ones without it."),
+    labels: Path = typer.Option(
+        None, "--labels", help="CSV with a column image and true labels.", show_default="labels that a network predicts"
+    ),
     html: Path = typer.Option(None, "--html", help="Write a report, one self-contained page."),
     results: Path = typer.Option(None, "--json", help="Write the figures as JSON."),
     generator: Path = typer.Option(None, "--generator", help="The one given to omokage faces, if any."),
@@ -171,7 +214,7 @@ def evaluate(
     show_originals: bool = typer.Option(
         False, "--show-originals", help="Show originals in the report: then it must not be handed out."
     ),
-    workers: int = typer.Option(None, "--workers", help="Processes; all cores if not given."),
+    workers: int = typer.Option(None, "--workers", help="Processes.", show_default="all cores"),
 ) -> None:
     """Attack a release of faces with recognizers and with its own maps, and measure how good its pictures are."""
     from ..base.workers import all_cores
@@ -200,17 +243,17 @@ def evaluate(
 
 def train_attributes(
     context: typer.Context,
-    images: Path = typer.Argument(..., help="Folder of face photos."),
+    images: Path = typer.Argument(..., metavar="PHOTOS", help="Folder of face photos."),
     labels: Path = typer.Option(
         ..., "--labels", help="CSV with a column image and one for each attribute, or CelebA's own list."
     ),
     output: Path = typer.Option(..., "--output", "-o", help="Folder for the network."),
-    start: str = typer.Option("finetuned", "--start", help="random, frozen or finetuned: the paper's (a), (b), (c)."),
-    backbone: str = typer.Option("compact", "--backbone", help="compact, or resnet50 as in the paper."),
+    start: str = typer.Option("finetuned", "--start", **one_of(STARTS, "What training starts from")),
+    backbone: str = typer.Option("compact", "--backbone", **one_of(BACKBONES, "The network")),
     epochs: int = typer.Option(2, "--epochs", help="Passes over the photos."),
     seed: int = typer.Option(0, "--seed", help="Makes it repeatable."),
 ) -> None:
-    """Train the network of the ATTRIBUTE map; goes on where it was if it was stopped."""
+    """Train the network of the ATTRIBUTE map. An interrupted run resumes when you repeat the command."""
     from ..faces.training.attributes import train_attributes as train
 
     hold(context, output, inputs=(images, labels))
@@ -225,13 +268,11 @@ def train_attributes(
 def train_encoder(
     context: typer.Context,
     output: Path = typer.Option(..., "--output", "-o", help="Folder for the encoder and its card."),
-    generator: str = typer.Option(
-        "mobilestylegan", "--generator", help="Whose samples it learns from: mobilestylegan, or a StyleGAN2's file (.pkl, .pt)."
-    ),
+    generator: str = typer.Option("mobilestylegan", "--generator", metavar="GENERATOR", help=GENERATOR),
     samples: int = typer.Option(4096, "--samples", help="Faces drawn to learn from."),
     seed: int = typer.Option(7, "--seed", help="Makes the samples repeatable."),
 ) -> None:
-    """Train the encoder of the LATENT map on people who do not exist; goes on where it was if it was stopped."""
+    """Train the encoder of the LATENT map on people who do not exist. An interrupted run resumes when you repeat the command."""
     from ..faces.training.encoder import train_encoder as train
 
     hold(context, output)

@@ -13,6 +13,7 @@ import typer
 from ..base.files import require_file, require_folder, write_new
 from ..errors import InputError
 from .console import out, shown
+from .options import example, one_of
 from .outputs import hold
 
 if TYPE_CHECKING:
@@ -23,12 +24,28 @@ if TYPE_CHECKING:
 PRIVACY = "Privacy"
 TRAINING = "Training"
 OUTPUT = "Output"
+# What the library takes; listed here because importing it takes a second. A test compares the two.
+APPROACHES = ("anonymizing-first", "learning-first", "anonymized-learning", "dp-sgd")
+SENSITIVITIES, MARGINALS = ("l1", "element", "interval"), ("tree", "label")
+VISIBLE = {"steps": "every noisy step", "model": "the whole release", "bias": "the last bias alone"}
 
 
 def register(app: typer.Typer) -> None:
-    app.command("learn")(learn)
-    app.command("audit")(audit)
-    app.command("predict")(predict)
+    app.command(
+        "learn",
+        short_help="Train a network under differential privacy.",
+        epilog=example("omokage learn adult.csv --schema adult.toml -o model --epsilon 1"),
+    )(learn)
+    app.command(
+        "audit",
+        short_help="Measure what an attacker learns about one row from a model.",
+        epilog=example("omokage audit model --runs 1000"),
+    )(audit)
+    app.command(
+        "predict",
+        short_help="Predict the target of new rows with a saved model.",
+        epilog=example("omokage predict model adult.csv -o predictions.csv"),
+    )(predict)
 
 
 def learn(
@@ -37,46 +54,50 @@ def learn(
     schema: Path = typer.Option(
         ..., "--schema", help="TOML file that declares what is public: bounds, categories, classes.", rich_help_panel=PRIVACY
     ),
-    output: Path = typer.Option(..., "--output", "-o", help="Folder to write the model to.", rich_help_panel=OUTPUT),
-    target: str = typer.Option(None, "--target", help="Column to predict; the schema's unless given.", rich_help_panel=PRIVACY),
-    approach: str = typer.Option(
-        "dp-sgd",
-        "--approach",
-        help="anonymizing-first, learning-first, anonymized-learning or dp-sgd.",
-        rich_help_panel=PRIVACY,
+    target: str = typer.Option(
+        None, "--target", metavar="COLUMN", help="Column to predict.", show_default="the schema's", rich_help_panel=PRIVACY
     ),
-    epsilon: float = typer.Option(1.0, "--epsilon", help="Privacy budget; see the two lines it prints.", rich_help_panel=PRIVACY),
+    approach: str = typer.Option("dp-sgd", "--approach", **one_of(APPROACHES, "How to learn"), rich_help_panel=PRIVACY),
+    epsilon: float = typer.Option(
+        1.0, "--epsilon", help="Privacy budget; the command prints what it means.", rich_help_panel=PRIVACY
+    ),
     delta: float = typer.Option(
         None,
         "--delta",
-        help="δ of the guarantee, below one over the number of rows [default: 1e-5, or half of that one over the rows "
-        "if it is smaller]; 0 for a pure ε, not with dp-sgd.",
+        help="δ of the guarantee, below one over the number of rows; 0 for a pure ε, not with dp-sgd.",
+        show_default="1e-5, or half of one over the number of rows if that is smaller",
         rich_help_panel=PRIVACY,
     ),
     sensitivity: str = typer.Option(
-        None, "--sensitivity", help="anonymized-learning: l1, element or interval.", rich_help_panel=PRIVACY
+        None, "--sensitivity", **one_of(SENSITIVITIES, "For anonymized-learning"), rich_help_panel=PRIVACY
     ),
     clip: float = typer.Option(None, "--clip", help="Bound on one record's gradient.", rich_help_panel=PRIVACY),
-    marginals: str = typer.Option(None, "--marginals", help="anonymizing-first: tree or label.", rich_help_panel=PRIVACY),
-    hidden: str = typer.Option(None, "--hidden", help="Widths of hidden layers, like 32,32.", rich_help_panel=TRAINING),
+    marginals: str = typer.Option(None, "--marginals", **one_of(MARGINALS, "For anonymizing-first"), rich_help_panel=PRIVACY),
+    hidden: str = typer.Option(
+        None, "--hidden", metavar="NUMBERS", help="Widths of hidden layers: 32,32.", rich_help_panel=TRAINING
+    ),
     epochs: int = typer.Option(None, "--epochs", help="Passes over the records.", rich_help_panel=TRAINING),
     batch_size: int = typer.Option(None, "--batch-size", help="Records in a step.", rich_help_panel=TRAINING),
     learning_rate: float = typer.Option(None, "--learning-rate", help="Step size.", rich_help_panel=TRAINING),
     tuned: str = typer.Option(
-        None, "--tuned", help="How these settings were chosen, for the privacy statement.", rich_help_panel=TRAINING
+        None,
+        "--tuned",
+        metavar="TEXT",
+        help="How these settings were chosen, for the privacy statement.",
+        rich_help_panel=TRAINING,
     ),
+    output: Path = typer.Option(..., "--output", "-o", help="Folder to write the model to.", rich_help_panel=OUTPUT),
     synthetic: Path = typer.Option(
-        None, "--synthetic", help="anonymizing-first: also write the synthetic table, as CSV.", rich_help_panel=OUTPUT
+        None, "--synthetic", help="For anonymizing-first: also write the synthetic table, as CSV.", rich_help_panel=OUTPUT
     ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace a model that is there.", rich_help_panel=OUTPUT),
 ) -> None:
-    """Learn a network that may be given away."""
-    from ..learn import APPROACHES, save_model
+    """Train a network under differential privacy, so that you can give it away."""
+    from ..learn import APPROACHES as LEARNERS
+    from ..learn import save_model
     from ..learn.records import read_records
     from ..learn.saving import require_model, safetensors
 
-    if approach not in APPROACHES:
-        raise InputError(f"--approach must be one of {', '.join(sorted(APPROACHES))}, got {approach!r}")
     hold(context, output, synthetic, inputs=(source, schema))
     require_folder(output, overwrite=overwrite, ours=require_model)
     if synthetic is not None and approach != "anonymizing-first":
@@ -95,7 +116,7 @@ def learn(
         "learning_rate": learning_rate,
         "tuned": tuned,
     }
-    model = APPROACHES[approach](epsilon=epsilon, delta=delta, schema=public)
+    model = LEARNERS[approach](epsilon=epsilon, delta=delta, schema=public)
     model.set_params(**_applicable(model.get_params(), given, approach))
     model.check()
     safetensors()
@@ -115,9 +136,7 @@ def learn(
 
 def audit(
     folder: Path = typer.Argument(..., metavar="MODEL", help="A model folder."),
-    visible: str = typer.Option(
-        "steps", "--visible", help="What the attacker sees: steps (every noisy step), model, or bias (the last one alone)."
-    ),
+    visible: str = typer.Option("steps", "--visible", **one_of(VISIBLE, "What the attacker sees")),
     runs: int = typer.Option(1000, "--runs", min=20, help="Runs in each of two worlds."),
     rows: int = typer.Option(None, "--rows", min=3, help="Rows of the worst-case tables, for model and bias.", show_default="21"),
     confidence: float = typer.Option(0.999, "--confidence", help="Of the measured lower bounds."),
@@ -126,8 +145,6 @@ def audit(
     from ..learn import attack, load_model
     from ..learn import audit as measure
 
-    if visible not in ("steps", "model", "bias"):
-        raise InputError(f"--visible must be steps, model or bias, got {visible!r}")
     if rows is not None and visible == "steps":
         raise InputError("--rows needs --visible model or bias: steps are audited for the model's own number of rows")
     model = load_model(folder)

@@ -6,18 +6,23 @@ import typer
 from rich.table import Table
 
 from .console import out
+from .options import example
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="The networks that faces need: list them, fetch one, say where they are kept.", no_args_is_help=True)
-    group.command("list")(list_)
-    group.command("get")(get)
-    group.command("where")(where)
+    group = typer.Typer(
+        help="List and fetch the networks that faces need.",
+        epilog=example("omokage models get arcface"),
+        no_args_is_help=True,
+    )
+    group.command("list", epilog=example("omokage models list"))(list_)
+    group.command("get", epilog=example("omokage models get scrfd dlib-68 arcface"))(get)
+    group.command("where", epilog=example("omokage models where"))(where)
     app.add_typer(group, name="models")
 
 
 def list_() -> None:
-    """All networks: what each is for, its licence and limits, and whether it is here."""
+    """List all networks: what each is for, its licence and limits, and whether it is here."""
     from ..networks import ZOO, cached
 
     table = Table(box=None, pad_edge=False)
@@ -31,7 +36,7 @@ def list_() -> None:
 
 
 def get(names: list[str] = typer.Argument(..., metavar="NAME…", help="Names from the list, or all.")) -> None:
-    """Fetch networks, or check that those here are as they were kept."""
+    """Fetch networks; those that are here already are checked."""
     from ..networks import ZOO
     from ..networks import get as fetch
 
@@ -40,7 +45,7 @@ def get(names: list[str] = typer.Argument(..., metavar="NAME…", help="Names fr
 
 
 def where() -> None:
-    """The folder that networks are kept in; OMOKAGE_HOME sets another."""
+    """Print the folder that networks are kept in; OMOKAGE_HOME sets another."""
     from ..networks import home
 
     out.print(str(home() / "models"))

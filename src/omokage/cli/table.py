@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..errors import InputError
+from ..method import UNIFIERS
+from ..method.grouping import GROUPERS
+from ..method.maps import MAPS
 from .console import names, note, out, pairs, shown
+from .options import JOINED, example, listed, one_of, part_of
 from .outputs import hold
 
 if TYPE_CHECKING:
@@ -18,67 +22,91 @@ if TYPE_CHECKING:
 ROLES = "Columns"
 METHOD = "Method"
 OUTPUT = "Output"
-HEADER = "Whether the first line of a CSV or TSV names the columns; by default it does, unless it looks like a person."
+HEADER = "Whether the first line of a CSV or TSV names the columns."
+HEADER_DEFAULT = "it does, unless it looks like a person"
 NAMES = "The columns' names, for a file without a header: age,sex,zip."
+GUESSED = "cells if all quasi-identifiers are numbers, else mondrian"
+# What the library takes; listed here because importing it takes a second. A test compares the two.
+RESTS, SCALES, RARES = ("drop", "quasi", "sensitive", "keep"), ("range", "std", "none"), ("hide", "show")
+KINDS = ("number", "boolean", "date", "code", "category")
+COLUMN_UNIFIERS = ("mean", "median", "mode", "prefix", "range", "set", "suppress")
+KIND = f"What a column holds, if the guess is wrong: {listed(KINDS)}."
+UNIFY = f"What a group becomes in a column without a map: {listed(COLUMN_UNIFIERS)}."
 
 
 def register(app: typer.Typer) -> None:
-    app.command("table")(table)
+    app.command(
+        "table",
+        short_help="Anonymize a table: groups of at least k people, or noise.",
+        epilog=example("omokage table patients.csv -o released --k 2 --quasi zip,age --rest drop"),
+    )(table)
 
 
 def table(
     context: typer.Context,
     source: Path = typer.Argument(..., metavar="TABLE", help="CSV, TSV, Parquet, Feather, .npy or .npz."),
-    output: Path = typer.Option(..., "--output", "-o", help="Folder to write; must not exist.", rich_help_panel=OUTPUT),
     quasi: list[str] = typer.Option(
-        ..., "--quasi", help="Columns that together single a person out; patterns like 'feat_*'.", rich_help_panel=ROLES
+        ...,
+        "--quasi",
+        metavar="COLUMNS",
+        help="Columns that together single a person out: zip,age or patterns like 'feat_*'.",
+        rich_help_panel=ROLES,
     ),
-    identifier: list[str] = typer.Option(None, "--identifier", help="Columns to remove.", rich_help_panel=ROLES),
+    identifier: list[str] = typer.Option(
+        None, "--identifier", metavar="COLUMNS", help="Columns to remove.", rich_help_panel=ROLES
+    ),
     sensitive: list[str] = typer.Option(
         None,
         "--sensitive",
-        help="Columns released as they are, guarded by --l-diversity and --t-closeness.",
+        metavar="COLUMNS",
+        help="Columns released unchanged, guarded by --l-diversity and --t-closeness.",
         rich_help_panel=ROLES,
     ),
-    keep: list[str] = typer.Option(None, "--keep", help="Columns released as they are.", rich_help_panel=ROLES),
-    person: str = typer.Option(None, "--person", help="Column saying whose row it is: k counts persons.", rich_help_panel=ROLES),
-    rest: str = typer.Option(
-        None, "--rest", help="What becomes of columns not named: drop, quasi, sensitive, keep.", rich_help_panel=ROLES
+    keep: list[str] = typer.Option(None, "--keep", metavar="COLUMNS", help="Columns released unchanged.", rich_help_panel=ROLES),
+    person: str = typer.Option(
+        None, "--person", metavar="COLUMN", help="Column that says whose row it is: k counts persons.", rich_help_panel=ROLES
     ),
+    rest: str = typer.Option(None, "--rest", **one_of(RESTS, "What to do with all other columns"), rich_help_panel=ROLES),
     kind: list[str] = typer.Option(
-        None, "--kind", help="COLUMN=number|boolean|date|code|category, where the guess is wrong.", rich_help_panel=ROLES
+        None,
+        "--kind",
+        metavar="COLUMN=KIND",
+        help=KIND,
+        rich_help_panel=ROLES,
     ),
-    header: bool = typer.Option(None, "--header/--no-header", help=HEADER, rich_help_panel=ROLES),
-    columns: list[str] = typer.Option(None, "--names", help=NAMES, rich_help_panel=ROLES),
+    header: bool = typer.Option(None, "--header/--no-header", help=HEADER, show_default=HEADER_DEFAULT, rich_help_panel=ROLES),
+    columns: list[str] = typer.Option(None, "--names", metavar="NAMES", help=NAMES, rich_help_panel=ROLES),
     k: int = typer.Option(None, "--k", help="Least number of people in a group.", rich_help_panel=METHOD),
-    noise: str = typer.Option(None, "--noise", help="Noise instead of groups: laplace:SCALE.", rich_help_panel=METHOD),
-    map_: str = typer.Option(
-        None,
-        "--map",
-        help="Space to group and average in: none, pca:N, nmf:N, lpp:N, ae:N, std, log; joined by +.",
-        rich_help_panel=METHOD,
+    noise: str = typer.Option(
+        None, "--noise", metavar="NOISE", help="Noise instead of groups: laplace:SCALE.", rich_help_panel=METHOD
     ),
-    group_map: str = typer.Option(None, "--group-map", help="Space to group in, if another.", rich_help_panel=METHOD),
-    synthesis_map: str = typer.Option(None, "--synthesis-map", help="Space to average in, if another.", rich_help_panel=METHOD),
+    map_: str = typer.Option(
+        None, "--map", **part_of(MAPS, "Space to group and average in", JOINED), show_default="none", rich_help_panel=METHOD
+    ),
+    group_map: str = typer.Option(
+        None, "--group-map", **part_of(MAPS, "Space to group in, if another", JOINED), rich_help_panel=METHOD
+    ),
+    synthesis_map: str = typer.Option(
+        None, "--synthesis-map", **part_of(MAPS, "Space to average in, if another", JOINED), rich_help_panel=METHOD
+    ),
     grouping: str = typer.Option(
-        None,
-        "--grouping",
-        help="cells, mdav, or mondrian[:variance,standard,multiple,dims=N]; cells if all is numbers, else mondrian.",
-        rich_help_panel=METHOD,
+        None, "--grouping", **part_of(GROUPERS, "How to find groups"), show_default=GUESSED, rich_help_panel=METHOD
     ),
     unify: list[str] = typer.Option(
-        None, "--unify", help="COLUMN=mean|median|mode|prefix|range|set|suppress.", rich_help_panel=METHOD
+        None,
+        "--unify",
+        metavar="COLUMN=HOW",
+        help=UNIFY,
+        rich_help_panel=METHOD,
     ),
-    unifier: str = typer.Option(
-        "mean", "--unifier", help="What a group becomes in a map: mean, median, or spread.", rich_help_panel=METHOD
-    ),
+    unifier: str = typer.Option("mean", "--unifier", **one_of(UNIFIERS, "What a group becomes in a map"), rich_help_panel=METHOD),
     scale: str = typer.Option(
-        "range", "--scale", help="How columns are made comparable without a map: range, std, none.", rich_help_panel=METHOD
+        "range", "--scale", **one_of(SCALES, "How to make columns comparable without a map"), rich_help_panel=METHOD
     ),
     rare: str = typer.Option(
         "hide",
         "--rare",
-        help="Values that fewer than k people have, in sets, modes, medians and ends of ranges: hide or show.",
+        **one_of(RARES, "Values that fewer than k people have, in sets, modes, medians and ends of ranges"),
         rich_help_panel=METHOD,
     ),
     l_diversity: float = typer.Option(
@@ -94,6 +122,7 @@ def table(
         help="Makes a release repeatable, also for whoever guesses it; noise is never seeded.",
         rich_help_panel=METHOD,
     ),
+    output: Path = typer.Option(..., "--output", "-o", help="Folder to write; must not exist.", rich_help_panel=OUTPUT),
     digits: int = typer.Option(
         6, "--digits", help="Significant digits of released numbers; 0 keeps all.", rich_help_panel=OUTPUT
     ),

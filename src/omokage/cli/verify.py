@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from .console import out
+from .options import example
 
 _SIGNS = {"passed": ("ok   ", "green"), "failed": ("FAIL ", "red"), "unchecked": ("?    ", "yellow"), "note": ("note ", "yellow")}
 _VERDICTS = (
@@ -17,8 +18,16 @@ _VERDICTS = (
 
 
 def register(app: typer.Typer) -> None:
-    app.command("verify")(verify)
-    app.command("keygen")(keygen)
+    app.command(
+        "verify",
+        short_help="Count a release from its bytes and compare with its certificate.",
+        epilog=example("omokage verify released --key key.json"),
+    )(verify)
+    app.command(
+        "keygen",
+        short_help="Make a pair of keys to sign certificates with.",
+        epilog=example("omokage keygen -o signing.key"),
+    )(keygen)
 
 
 def verify(

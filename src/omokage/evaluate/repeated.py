@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ..base.parts import rebuild
 from ..errors import InputError
+from ..method import UNIFIERS
 from ..method.anonymizer import Anonymizer
 from ..method.grouping import GROUPERS
 from ..method.maps.parts import rebuild_map
-from ..method.unify import MATRIX_UNIFIERS
 from ..release.certificate import TableMethod
 from ..release.counting import constraints_of
 from ..tables.roles import Roles
@@ -48,14 +48,14 @@ def _published_anonymizer(both: Linked, seed: int) -> Anonymizer:
         raise InputError("noise cannot be repeated: only groups can")
     if certificate.counted == "persons":
         raise InputError("groups of persons are not repeated: the certificate does not say whose rows they are")
-    if method.synthesis_map and method.unifier not in MATRIX_UNIFIERS:
+    if method.synthesis_map and method.unifier not in UNIFIERS:
         raise InputError(f"the unifier {method.unifier!r} is not built in, so the method cannot be repeated from its certificate")
     own = method.group_map != method.synthesis_map
     return Anonymizer(
         rebuild(method.grouping, GROUPERS),
         group_map=_map(both.group_map, method.group_map) if own else None,
         synthesis_map=_map(both.synthesis_map, method.synthesis_map),
-        unifier=method.unifier if method.unifier in MATRIX_UNIFIERS else "mean",
+        unifier=method.unifier if method.unifier in UNIFIERS else "mean",
         constraints=constraints_of(certificate.found.constraints),
         random_state=int(np.random.default_rng([seed, 0x61747461]).integers(2**62)),
     )

@@ -23,12 +23,13 @@ from ..release.medium import MEDIA, Medium, Plan, Prepared, Recipe
 from ..release.publish import require_promise
 from ..release.release import Release
 from ..release.rules import Constraint
+from . import UNIFIERS
 from .constraints import merge_until
 from .fitting import seeded
 from .grouping import GROUPERS, Cells, Mondrian
 from .maps.parts import parts_of
 from .noise import Laplace
-from .unify import MATRIX_UNIFIERS, Mean
+from .unify import Mean
 
 
 class Anonymizer:
@@ -176,9 +177,9 @@ class Anonymizer:
             )
 
     def _unifier(self) -> Any:
-        unifier = MATRIX_UNIFIERS.get(self.unifier) if isinstance(self.unifier, str) else self.unifier
-        if unifier is None or not hasattr(unifier, "unify"):
-            raise InputError(f"there is no unifier {self.unifier!r} for mapped data: they are {', '.join(MATRIX_UNIFIERS)}")
+        unifier = UNIFIERS.make(self.unifier) if isinstance(self.unifier, str) else self.unifier
+        if not hasattr(unifier, "unify"):
+            raise InputError(f"there is no unifier {self.unifier!r}: choose {UNIFIERS.choices}, or give an object with unify")
         return unifier
 
     # ------------------------------------------------------------------ the certificate

@@ -1,4 +1,4 @@
-"""What a group becomes in a space of numbers: ``unify(Z, labels) -> (groups, d)``."""
+"""What a group becomes in a space of numbers: ``unify(Z, labels) -> (groups, d)``. ``omokage.method.UNIFIERS`` lists them."""
 
 from __future__ import annotations
 
@@ -137,6 +137,3 @@ class Spread:
         stretch = np.minimum(np.divide(before, after, out=np.ones_like(after), where=after > 1e-12 * before), self.most)
         spread: NDArray[Any] = middle + (means - middle) * np.maximum(stretch, 1.0)
         return spread.astype(z.dtype)
-
-
-MATRIX_UNIFIERS: dict[str, Mean | Median | Spread] = {"mean": Mean(), "median": Median(), "spread": Spread()}

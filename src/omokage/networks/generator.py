@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import InputError
+from .generators import GENERATORS, generator_choices
 
 PUBLISHED = "mobilestylegan"  # the zoo's generator
 
@@ -99,14 +100,15 @@ class FaceGenerator(nn.Module):
 
 
 def load_generator(name: str | Path = PUBLISHED) -> FaceGenerator:
-    """The zoo's generator by its name, or a StyleGAN2 from a checkpoint of somebody's own."""
-    if str(name) == PUBLISHED:
-        from . import get
-        from .mobilestylegan import Generator
+    """The zoo's generator by its name, or one of your own from its file."""
+    from . import get
 
-        return Generator.load(get(PUBLISHED))
+    if str(name) in {each.name for each in GENERATORS.able("fetch")}:
+        made: FaceGenerator = GENERATORS[str(name)].load(get(str(name)))
+        return made
     if not Path(name).is_file():
-        raise InputError(f"there is no generator {str(name)!r}: give {PUBLISHED}, or the file of a StyleGAN2 (.pkl, .pt)")
-    from .checkpoints import read_generator
-
-    return read_generator(name)
+        raise InputError(f"there is no generator {str(name)!r}: give {generator_choices()}")
+    readers = [each for each in GENERATORS.entries if each.files]
+    reader = next((each for each in readers if Path(name).suffix in each.files), readers[0])
+    read: FaceGenerator = reader.load().load(name)
+    return read

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +58,13 @@ class StyleGAN2(FaceGenerator):
         clamp: float | None = None,
     ) -> None:
         super().__init__(MappingNetwork(widths), Synthesis(channels, style, clamp), style, widths[0])
+
+    @classmethod
+    def load(cls, path: str | Path) -> StyleGAN2:
+        """The generator in a checkpoint, NVIDIA's ``.pkl`` or the PyTorch port's ``.pt``."""
+        from .checkpoints import read_generator
+
+        return read_generator(path)
 
     @classmethod
     def from_weights(cls, weights: Mapping[str, Tensor], clamp: float | None = None) -> StyleGAN2:

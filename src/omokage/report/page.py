@@ -9,7 +9,8 @@ from .. import __version__
 from ..errors import InputError, MissingExtra
 from ..evaluate.comparison import Comparison
 from ..evaluate.evaluation import Evaluation
-from ..evaluate.faces.figures import RECOGNIZERS, FaceEvaluation
+from ..evaluate.faces.figures import FaceEvaluation
+from ..faces.recognize import RECOGNIZERS
 from ..release.certificate import Certificate, FaceMethod
 from ..release.text import not_covered
 from . import plots
@@ -97,7 +98,7 @@ def face_evaluation_page(result: FaceEvaluation, *, show_originals: bool = False
         kept=result.found.k >= result.k and all(a.interval[0] <= a.bound for _, a, _ in everyone),
         covered_not=not_covered(result.certificate),
         a=result.released.strongest,
-        names=RECOGNIZERS,
+        names={each.name: each.title for each in RECOGNIZERS.entries},
         rows=rows,
         everyone=everyone,
         pairs=[(_data(pair.released), _data(pair.original) if show_originals else None) for pair in pairs],
@@ -117,7 +118,7 @@ def _data(picture: bytes | None) -> str:
 def attacker_name(name: str, certificate: Certificate) -> str:
     """How an attacker on a release of faces is named in words."""
     if name in RECOGNIZERS:
-        return RECOGNIZERS[name]
+        return RECOGNIZERS.entry(name).title
     which, _, ruler = name.partition(", ")
     if not ruler or not isinstance(certificate.method, FaceMethod):
         return name

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from ...base.intervals import Risk, wilson
 from ...base.matrix import Labels
+from ...faces.recognize import RECOGNIZERS
 from ...release.certificate import Certificate, Found
 from .fid import Fid, FidFloor, Kid, fid, fid_floor, kid
 from .labels import Agreement, LabelDistance
 from .recognition import Linkage, Recognition, calibrate, link, recognize, within
 
-RECOGNIZERS = {"arcface": "ArcFace", "facenet": "FaceNet"}  # those that attack by cosine
 RULERS: tuple[Literal["distance", "direction"], ...] = ("distance", "direction")  # in the codes of maps
 DLIB_SAME = 0.6  # dlib's own rule: a distance of at most this is the same person
 
@@ -44,7 +44,8 @@ class Measured:
 
     def embeddings(self, name: str) -> NDArray[np.float32]:
         """What one of ``RECOGNIZERS`` says."""
-        return {"arcface": self.arcface, "facenet": self.facenet}[name]
+        said: NDArray[np.float32] = getattr(self, RECOGNIZERS.entry(name).name)
+        return said
 
     @classmethod
     def stacked(cls, rows: list[dict[str, Any]]) -> Measured:
@@ -158,8 +159,8 @@ def figures(originals: Measured, pictures: Measured, groups: Labels, persons: La
         fid_floor(before, min(number, len(before)), seed),
         kid(before, after, seed=seed) if min(number, len(before)) >= 4 else None,
         {
-            name: recognize(pictures.embeddings(name), groups, persons, originals.embeddings(name), everyone)
-            for name in RECOGNIZERS
+            each.name: recognize(pictures.embeddings(each.name), groups, persons, originals.embeddings(each.name), everyone)
+            for each in RECOGNIZERS.able("cosine")
         },
         _in_codes(originals, pictures, groups, persons, everyone),
         within(pictures.dlib, groups, persons, originals.dlib, everyone, distance=DLIB_SAME),
@@ -171,7 +172,10 @@ def figures(originals: Measured, pictures: Measured, groups: Labels, persons: La
 
 def _in_codes(originals: Measured, pictures: Measured, groups: Labels, persons: Labels, everyone: Labels) -> dict[str, Linkage]:
     """Attacks by the distance of dlib's numbers, and by distance and direction of the codes of the release's own maps."""
-    found = {"dlib": link(pictures.dlib, groups, persons, originals.dlib, everyone)}
+    found = {
+        each.name: link(pictures.embeddings(each.name), groups, persons, originals.embeddings(each.name), everyone)
+        for each in RECOGNIZERS.able("distance")
+    }
     for name, after, before in (
         ("group map", pictures.group_code, originals.group_code),
         ("synthesis map", pictures.synthesis_code, originals.synthesis_code),
@@ -186,4 +190,4 @@ def calibrations(originals: Measured, everyone: Labels) -> dict[str, Recognition
     """How well each recognizer finds a person's second photo; empty where nobody has two."""
     if len(np.unique(everyone)) == len(everyone):
         return {}
-    return {name: calibrate(originals.embeddings(name), everyone) for name in RECOGNIZERS}
+    return {each.name: calibrate(originals.embeddings(each.name), everyone) for each in RECOGNIZERS.able("cosine")}

@@ -1,36 +1,40 @@
 """Groupers: who is alike. Each has ``fit_predict(Z) -> labels`` with at least k rows under every label.
 
-``GROUPERS`` lists them by the names the command line knows.
+``GROUPERS`` lists them by the names the command line knows. The classes are imported when they are first used.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...base.registry import Entry, Registry
-from ...errors import InputError
-from .cells import Cells
-from .mdav import MDAV
-from .mondrian import Mondrian
+
+if TYPE_CHECKING:
+    from .cells import Cells
+    from .mdav import MDAV
+    from .mondrian import Mondrian
 
 GROUPERS = Registry(
     "grouping",
-    Entry("mondrian", "omokage.method.grouping.mondrian:Mondrian", "halves along axes"),
-    Entry("mdav", "omokage.method.grouping.mdav:MDAV", "microaggregation"),
-    Entry("cells", "omokage.method.grouping.cells:Cells", "microaggregation in cells"),
+    Entry(
+        "mondrian",
+        "omokage.method.grouping.mondrian:Mondrian",
+        "Halves along axes, which keep categories and prefixes together.",
+        words={"variance": {"spread": "variance"}, "standard": {"standardize": True}, "multiple": {"cut": "multiple"}},
+        options={"dims": "search_dims"},
+    ),
+    Entry("mdav", "omokage.method.grouping.mdav:MDAV", "The k rows nearest to the farthest row, again and again."),
+    Entry("cells", "omokage.method.grouping.cells:Cells", "Compact cells, improved by swaps; these lose least."),
+    methods=("fit_predict",),
 )
-
-OPTIONS: dict[str, dict[str, Any]] = {
-    "variance": {"spread": "variance"},
-    "standard": {"standardize": True},
-    "multiple": {"cut": "multiple"},
-}
 
 __all__ = ["GROUPERS", "MDAV", "Cells", "Mondrian", "parse_grouper"]
 
+__getattr__ = GROUPERS.public(__name__)
+
 
 def parse_grouper(text: str, k: int) -> Any:
-    """A grouper from its name, ``NAME[:OPTION,…]``.
+    """A grouper from its name, ``NAME[:OPTION,…]``; ``package.module:Class`` is a class of your own, which gets k first.
 
     Examples
     --------
@@ -39,16 +43,4 @@ def parse_grouper(text: str, k: int) -> Any:
     >>> parse_grouper("mdav", 3)
     MDAV(k=3)
     """
-    name, _, rest = text.partition(":")
-    if name not in GROUPERS:
-        raise InputError(f"there is no grouping {name!r}: they are {', '.join(GROUPERS)}")
-    chosen: dict[str, Any] = {}
-    for option in filter(None, rest.split(",")):
-        if name == "mondrian" and option in OPTIONS:
-            chosen |= OPTIONS[option]
-        elif name == "mondrian" and option.startswith("dims=") and option[5:].isdigit():
-            chosen["search_dims"] = int(option[5:])
-        else:
-            known = f"{', '.join(OPTIONS)} and dims=N" if name == "mondrian" else "no options"
-            raise InputError(f"the grouping {name} takes {known}, not {option!r}")
-    return GROUPERS[name](k, **chosen)
+    return GROUPERS.make(text, k)

@@ -1,17 +1,17 @@
-"""Face recognizers: a face as a direction in a space where photos of one person lie close. One groups, others attack."""
+"""The recognizers' networks: what each wants to see of a face, and what it answers."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import networks
-from ..errors import InputError, MissingExtra
-from .align import Points
-from .find import TEMPLATE, five_points, session, similarity
-from .image import Picture
+from ... import networks
+from ...errors import MissingExtra
+from ..align import Points
+from ..find import TEMPLATE, five_points, session, similarity
+from ..image import Picture
 
 try:
     import cv2
@@ -20,12 +20,6 @@ except ImportError:
     raise MissingExtra("face recognition", "faces") from None
 
 Embedding = NDArray[np.float32]
-
-
-class Recognizer(Protocol):
-    """Turns a face in a picture into numbers."""
-
-    def embed(self, picture: Picture, points: Points) -> Embedding: ...
 
 
 class ArcFace:
@@ -67,17 +61,6 @@ class DlibRecognizer:
         box = dlib.rectangle(*(round(v) for v in (*low, *high)))
         shape = dlib.full_object_detection(box, [dlib.point(round(x), round(y)) for x, y in points])
         return np.array(self._net.compute_face_descriptor(np.ascontiguousarray(picture), shape), dtype=np.float32)
-
-
-RECOGNIZERS: dict[str, type[Any]] = {"arcface": ArcFace, "facenet": FaceNet, "dlib": DlibRecognizer}
-
-
-def recognizer(name: str) -> Recognizer:
-    """A recognizer by its name."""
-    if name not in RECOGNIZERS:
-        raise InputError(f"there is no recognizer {name!r}: they are {', '.join(RECOGNIZERS)}")
-    made: Recognizer = RECOGNIZERS[name]()
-    return made
 
 
 def _unit(x: NDArray[Any]) -> Embedding:
