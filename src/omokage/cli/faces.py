@@ -15,10 +15,11 @@ import typer
 from typer.core import TyperGroup
 
 from ..base.files import require_file, write_new
+from ..faces.maps import FACE_MAPS
 from ..method.grouping import GROUPERS
 from ..networks.generators import generator_choices
 from .console import err, note, out, shown
-from .options import example, listed, one_of, part_of
+from .options import example, one_of, part_of
 from .outputs import hold
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 PEOPLE, METHOD, OUTPUT, OTHERS = "People", "Method", "Output", "Other commands (omokage faces COMMAND --help)"
 # What the library takes; listed here because importing it takes a second. A test compares the two.
-GROUP_MAPS, SYNTHESIS_MAPS = ("recognition", "attribute", "latent", "direct"), ("morph", "latent", "direct")
-GROUP_MAP, SYNTHESIS_MAP = f"Space to group in: {listed(GROUP_MAPS)}.", f"Space to average in: {listed(SYNTHESIS_MAPS)}."
 FORMATS, BACKBONES = ("png", "jpg", "webp"), {"compact": "small and quick", "resnet50": "the paper's"}
 PERSON_FROM = {"folder": "the folder that it is in", "csv": "the table --persons"}
 GENERATOR = f"Whose samples it learns from: {generator_choices()}."
@@ -92,8 +91,12 @@ def anonymize(
     context: typer.Context,
     photos: Path = typer.Argument(..., metavar="PHOTOS", help="Folder of photos, searched recursively."),
     k: int = typer.Option(..., "--k", help="Least number of people that share a face.", rich_help_panel=METHOD),
-    group_map: str = typer.Option("recognition", "--group-map", metavar="MAP", help=GROUP_MAP, rich_help_panel=METHOD),
-    synthesis_map: str = typer.Option("morph", "--synthesis-map", metavar="MAP", help=SYNTHESIS_MAP, rich_help_panel=METHOD),
+    group_map: str = typer.Option(
+        "recognition", "--group-map", rich_help_panel=METHOD, **part_of(FACE_MAPS, "Space to group in", can="group")
+    ),
+    synthesis_map: str = typer.Option(
+        "morph", "--synthesis-map", rich_help_panel=METHOD, **part_of(FACE_MAPS, "Space to average in", can="synthesize")
+    ),
     grouping: str = typer.Option("cells", "--grouping", **part_of(GROUPERS, "How to find groups"), rich_help_panel=METHOD),
     texture: float = typer.Option(
         1.0, "--texture", help="How much of the fine contrast that averaging takes to give back, 0 to 1.", rich_help_panel=METHOD

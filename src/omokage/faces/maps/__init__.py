@@ -26,13 +26,9 @@ FACE_MAPS = Registry(
         "morph", "omokage.faces.maps.morph:Morph", "shape and texture, each averaged on its own", can=frozenset({"synthesize"})
     ),
     error=MapError,
+    methods=("fit", "transform"),
 )
 _GROUP_SIDE = 32  # of DIRECT's pictures where they are only grouped
-
-
-def names_of(ability: str) -> list[str]:
-    """The maps that can "group", "synthesize" or "cache" (their codes are small, and worth keeping)."""
-    return [entry.name for entry in FACE_MAPS.entries if ability in entry.can]
 
 
 def caches(mapping: Any) -> bool:
@@ -78,12 +74,16 @@ def make_face_map(text: str, *, group: bool = False, networks: Networks = OURS, 
     name = text.partition(":")[0]
     if name in FACE_MAPS and ability not in FACE_MAPS.entry(name).can:
         raise MapError(
-            f"{name} cannot {'group' if group else 'draw a face from its numbers'}: choose {', '.join(names_of(ability))}"
+            f"{name} cannot {'group' if group else 'draw a face from its numbers'}: choose {_able(ability)}"
             + ("" if group else f", and give {name} as the group map")
         )
     chosen = settings | networks.options | ({"size": _GROUP_SIDE} if group and name == "direct" else {})
     taken = inspect.signature(FACE_MAPS.class_of(text)).parameters
     return FACE_MAPS.make(text, **{option: value for option, value in chosen.items() if option in taken})
+
+
+def _able(ability: str) -> str:
+    return ", ".join(entry.name for entry in FACE_MAPS.able(ability))
 
 
 def require_networks(*maps: Any, judges: tuple[str, ...] = ()) -> None:
