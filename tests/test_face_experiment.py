@@ -21,6 +21,8 @@ from omokage.faces.image import encode_picture, read_photo
 
 ROOT = Path(__file__).parent.parent
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def data(people, tmp_path_factory) -> Path:
