@@ -117,7 +117,7 @@ def main() -> None:
     folder = chosen.photos or Path(os.environ["OMOKAGE_DATA"]) / "celeba_test200" / "images"
     paths = sorted(folder.glob("*.jpg"))
     few, many = (paths[:24], paths[:24]) if chosen.quick else (paths[:80], paths[:400])
-    workers = os.cpu_count() or 1
+    workers = max(1, min(os.cpu_count() or 1, len(many) // 12))  # each is given more than the eight that start it
     spent = by_step(few, chosen.size)
     counted = {step: seconds for step, seconds in spent.items() if not step.startswith("(")}
     total = sum(counted.values())
