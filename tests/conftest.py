@@ -120,7 +120,7 @@ def people(zoo: None) -> list[Path]:
     """Pictures of people who do not exist, drawn by the generator once and kept beside the networks."""
     from omokage.faces.crowd import drawn_faces
 
-    place = drawn_faces(PEOPLE, lambda stage, done, of: None)
+    place = drawn_faces(PEOPLE)
     return [place / f"{number:04d}.png" for number in range(PEOPLE)]
 
 

@@ -7,7 +7,7 @@ networks through :func:`use_drawn_eyes`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,18 @@ import pytest
 from PIL import Image
 from test_align import face_points
 
+from omokage import Anonymizer
+from omokage.base.progress import Progress
 from omokage.errors import PhotoError
 from omokage.faces import folder as folder_module
 from omokage.faces import survey as survey_module
-from omokage.faces.folder import FaceSettings, FolderRelease, anonymize_folder
 from omokage.faces.image import read_photo
+from omokage.faces.maps import Networks, make_face_map
 from omokage.faces.portrait import PARTS, Portrait
-from omokage.faces.survey import Look
+from omokage.faces.resuming import release_folder
+from omokage.faces.survey import LeftOut, Seen, SurveySettings
+from omokage.method.grouping import parse_grouper
+from omokage.release.certificate import Certificate
 
 SIZE = 64  # of released pictures, unless a test says otherwise
 NOBODY = 255  # blue of the first pixel of a photo without a face
@@ -65,25 +70,24 @@ def drawn_portrait(seed: int, size: int = 128) -> Portrait:
 class DrawnEyes:
     """Looks at a photo without a network: the person drawn for the red of its first pixel."""
 
-    def __init__(self, look: Look) -> None:
-        self.look = look
+    def __init__(self, settings: SurveySettings) -> None:
+        self.settings = settings
 
-    def see(self, path: Path) -> dict[str, Any]:
+    def see(self, path: Path) -> Seen:
         try:
             seed, _, nobody = read_photo(path)[0, 0].tolist()
         except PhotoError as error:
-            return {"left_out": str(error)}
+            return Seen(left_out=str(error))
         if nobody == NOBODY:
-            return {"left_out": "no face was found"}
-        features = np.random.default_rng(seed).normal(size=515).astype(np.float32)
-        portrait = np.frombuffer(drawn_portrait(seed, self.look.size).to_bytes(), np.uint8)
-        return {"others": 0, "faces": 1, "portrait0": portrait, "features0": features / np.linalg.norm(features)}
+            return Seen(left_out="no face was found")
+        who = np.random.default_rng(seed).normal(size=512).astype(np.float32)
+        return Seen([replace(drawn_portrait(seed, self.settings.size), embedding=who / np.linalg.norm(who))])
 
 
 def use_drawn_eyes(patch: pytest.MonkeyPatch) -> None:
     """Folders of photos are looked at, and no network is needed for it."""
     survey_module._eyes.cache_clear()
-    patch.setattr(survey_module, "_Eyes", DrawnEyes)
+    patch.setattr(survey_module, "Eyes", DrawnEyes)
     patch.setattr(folder_module, "require_networks", lambda *arguments: None)
 
 
@@ -120,21 +124,44 @@ def draw_family_album(folder: Path, people: int) -> Path:
 # ---------------------------------------------------------------------- releases
 
 
+@dataclass(frozen=True)
+class Released:
+    """What was written: where, its certificate, and what could not be taken."""
+
+    path: Path
+    certificate: Certificate
+    left_out: tuple[LeftOut, ...]
+
+
 def release_faces(
-    folder: Path, output: Path, *, k: int, group_map: str = "recognition", synthesis_map: str = "morph", **settings: Any
-) -> FolderRelease:
+    folder: Path,
+    output: Path,
+    *,
+    k: int,
+    group_map: str = "recognition",
+    synthesis_map: str = "morph",
+    grouping: str = "cells",
+    size: int = SIZE,
+    texture: float = 1.0,
+    steps: int = 0,
+    networks: Networks = Networks(),  # noqa: B008 - frozen
+    seed: int | None = None,
+    **settings: Any,
+) -> Released:
     """Anonymize a folder of photos: the one place where the tests do so."""
-    how = {"size": SIZE} | {name: settings.pop(name) for name in list(settings) if name in SETTINGS}
-    return anonymize_folder(folder, output, FaceSettings(k, group_map, synthesis_map, **how), **{"workers": 1} | settings)
+    anonymizer = Anonymizer(
+        parse_grouper(grouping, k),
+        group_map=make_face_map(group_map, group=True, networks=networks, size=size, steps=steps),
+        synthesis_map=make_face_map(synthesis_map, networks=networks, size=size, texture=texture, steps=steps),
+        random_state=seed,
+    )
+    return Released(output, *release_folder(anonymizer, folder, output, **{"workers": 1} | settings))
 
 
-SETTINGS = {each.name for each in fields(FaceSettings)}
-
-
-def at(stage: str, done: int, act: Callable[[], object]) -> Callable[[str, int, int], None]:
+def at(stage: str, done: int, act: Callable[[], object]) -> Progress:
     """A ``progress`` that acts once a stage has come so far."""
 
-    def progress(here: str, so_far: int, of: int) -> None:
+    def progress(here: str, so_far: int = 0, of: int = 0, /) -> None:
         if (here, so_far) == (stage, done):
             act()
 

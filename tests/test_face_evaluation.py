@@ -12,6 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from drawn import drawn_portrait, release_faces
+from omokage.evaluate.faces.way import Way
+from omokage.faces.written import FOLDER, classes_of_pictures
 from PIL import Image
 
 from omokage import Anonymizer, Mondrian, verify
@@ -23,11 +25,9 @@ from omokage.evaluate.faces.evaluation import evaluate_faces, link_faces
 from omokage.evaluate.faces.figures import Figures, Measured, Pair, calibrations, figures
 from omokage.evaluate.faces.labels import agreements, label_distances, read_labels
 from omokage.evaluate.faces.measure import resized
-from omokage.evaluate.faces.way import Way
 from omokage.faces.maps.mesh import mesh_points
 from omokage.faces.portrait import Portrait
 from omokage.faces.survey import Found
-from omokage.faces.written import FOLDER, classes_of_pictures
 from omokage.release.certificate import Certificate, FaceMethod, KAnonymity, Source
 from omokage.release.counting import count
 from omokage.release.key import Faces, Key

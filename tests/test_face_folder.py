@@ -24,7 +24,8 @@ from omokage.base import files as files_module
 from omokage.errors import InputError, MapError, NotEnoughPeople, OutputError
 from omokage.faces.image import decoded
 from omokage.faces.listing import list_photos
-from omokage.faces.maps.morph import Direct, Morph
+from omokage.faces.maps.direct import Direct
+from omokage.faces.maps.morph import Morph
 from omokage.faces.portrait import Portrait
 from omokage.faces.work_folder import work_of
 from omokage.release.certificate import Certificate, File
@@ -150,7 +151,7 @@ def test_a_person_with_many_photos_weighs_once(tmp_path):
         tmp_path / "photos", tmp_path / "out", k=3, synthesis_map="direct", person_from="csv", persons=tmp_path / "persons.csv"
     )
     direct = Direct(SIZE)
-    kept = [Portrait.from_bytes(drawn_portrait(number, SIZE).to_bytes()) for number in range(len(people))]
+    kept = [Portrait.of_arrays(drawn_portrait(number, SIZE).arrays()) for number in range(len(people))]
     vectors = np.stack([direct.encode(portrait) for portrait in kept])
     shares = np.array([1 / people.count(person) for person in people]) / 3
     fair, unfair = (direct.decode(np.average(vectors, axis=0, weights=w).astype(np.float32)) for w in (shares, None))
@@ -237,7 +238,8 @@ def test_a_generator_of_ones_own(album, tmp_path, run):
     pytest.importorskip("torch")
     from small_stylegan2 import STYLE, write_nvidia
 
-    from omokage.evaluate.faces.way import Way
+    from omokage.base.parts import digest_of
+    from omokage.evaluate.faces.published import PublishedMaps
     from omokage.faces.maps import Networks
     from omokage.faces.maps.encoder import Encoder
     from omokage.networks.checkpoints import read_generator
@@ -257,10 +259,11 @@ def test_a_generator_of_ones_own(album, tmp_path, run):
     assert verify(out).passed
     networks = Networks(drawn, tmp_path)
     certificate = Certificate.read(out)[0]
-    assert certificate.method.networks["generator"] == networks.digests["generator"]
-    assert Way.of(certificate, networks).same
-    with pytest.raises(MapError, match="other networks"):
-        Way.of(certificate).synthesis_map()
+    assert certificate.method.synthesis_map[0].options["generator"] == digest_of(drawn)
+    made = PublishedMaps.of(certificate, networks).make("synthesis")
+    assert (made.generator, made.encoder) == (drawn, tmp_path / "encoder.safetensors")
+    with pytest.raises(MapError, match="another network; give it by --generator"):
+        PublishedMaps.of(certificate).make("synthesis")
 
 
 def test_wrong_input_is_one_sentence(album, tmp_path, run):
@@ -269,8 +272,8 @@ def test_wrong_input_is_one_sentence(album, tmp_path, run):
         ((tmp_path, "-o", tmp_path / "o", "--k", 3), "holds no photos"),
         ((album, "-o", album / "out", "--k", 3), "must not lie in the folder of the photos"),
         ((album, "-o", tmp_path / "o", "--k", 0), "k must be"),
-        ((album, "-o", tmp_path / "o", "--k", 3, "--group-map", "zodiac"), "there is no group map 'zodiac'"),
-        ((album, "-o", tmp_path / "o", "--k", 3, "--synthesis-map", "recognition"), "can group but not synthesize"),
+        ((album, "-o", tmp_path / "o", "--k", 3, "--group-map", "zodiac"), "there is no face map 'zodiac'"),
+        ((album, "-o", tmp_path / "o", "--k", 3, "--synthesis-map", "recognition"), "cannot draw a face from its numbers"),
         ((album, "-o", tmp_path / "o", "--k", 3, "--size", 100), "multiple of 32"),
         ((album, "-o", tmp_path / "o", "--k", 3, "--format", "gif"), "png, jpg or webp"),
         ((album, "-o", tmp_path / "o", "--k", 3, "--person-from", "csv"), "needs the table"),

@@ -15,8 +15,10 @@ import polars as pl
 import pytest
 
 from omokage import Anonymizer, Cells, Mondrian, Roles, read_table, verify
+from omokage.base.parts import Part
 from omokage.base.search import Strings
 from omokage.errors import InputError, VerificationError
+from omokage.faces.leaks import inspect_pictures
 from omokage.release import leaks
 from omokage.release.certificate import Around, Certificate, FaceMethod, KAnonymity, Source
 from omokage.release.counting import count
@@ -103,7 +105,7 @@ def test_times_and_inodes_of_faces_do_not_give_the_order(face_release, tmp_path)
     assert len({state.st_mtime_ns for state in states.values()}) == 1
     assert len({path.stat().st_mtime_ns for path in [out, *out.rglob("*")]}) == 1
     for order in (lambda name: states[name].st_ino, lambda name: states[name].st_ctime_ns):
-        assert min(leaks.chances(leaks._ranks([order(name) for name in files]))) > 1e-9
+        assert min(leaks.chances(leaks.ranks([order(name) for name in files]))) > 1e-9
     with tarfile.open(tmp_path / "out.tar", "w") as archive:
         archive.add(out, "out")
     with tarfile.open(tmp_path / "out.tar") as archive:
@@ -120,15 +122,15 @@ def test_files_written_in_the_photos_order_are_refused(tmp_path, monkeypatch):
         (folder / name).write_bytes(b"picture")
     states = sorted(os.stat(folder / name).st_ino for name in names)
     if states != [os.stat(folder / name).st_ino for name in names]:
-        monkeypatch.setattr(leaks.os, "lstat", lambda path: os.stat_result((0, names.index(Path(path).name), *[0] * 8)))
+        monkeypatch.setattr(os, "lstat", lambda path: os.stat_result((0, names.index(Path(path).name), *[0] * 8)))
     with pytest.raises(VerificationError, match="follows that of the input"):
-        leaks.inspect_pictures(folder, names, [])
+        inspect_pictures(folder, names, {}, [])
 
 
 def test_a_name_in_a_pictures_bytes_is_refused(tmp_path):
     (tmp_path / "a.png").write_bytes(b"\x89PNG tEXt Comment secret-name-07.png")
     with pytest.raises(VerificationError, match="a picture's bytes"):
-        leaks.inspect_pictures(tmp_path, ["a.png"], ["secret-name-07.png"])
+        inspect_pictures(tmp_path, ["a.png"], {"a.png": (tmp_path / "a.png").read_bytes()}, ["secret-name-07.png"])
 
 
 # ---------------------------------------------------------------------- the gate
@@ -245,7 +247,7 @@ def test_differencing_is_said_where_people_look(tmp_path):
     assert "Whoever knows all members of a group but one can compute the last one" in readable(release.certificate)
     faces = Certificate(
         KAnonymity(2, "photos"), count(np.zeros(4, np.int64)), FaceMethod(
-            release.certificate.method.grouping, "recognition", "morph", 64, "png", 1.0, 0, False, False, {}
+            release.certificate.method.grouping, (Part("recognition"),), (Part("morph"),), "mean", 64, "png", False, False
         ), (), Source(4, 0),
     )  # fmt: skip
     assert "photos of all members of a group but one" in readable(faces)

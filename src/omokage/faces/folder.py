@@ -96,10 +96,10 @@ class FaceFolder:
 
     def prepare(self, plan: Plan) -> PreparedFaces:
         """Find every face; refuse what faces cannot do."""
-        self._check(plan)
+        self._check_plan(plan)
+        photos = self.check()
         size = int(getattr(plan.synthesis_map, "size", 256))
         settings = SurveySettings(size, self.every_face, self.aligned, getattr(plan.group_map, "recognizer", None))
-        photos = list_photos(Path(self.photos), self.person_from, None if self.persons is None else Path(self.persons))
         require_networks(plan.group_map, plan.synthesis_map)
         stack = ExitStack()
         work = stack.enter_context(scratch()) if self.work is None else self.work
@@ -110,23 +110,27 @@ class FaceFolder:
         people = _people(photos, found, int(plan.k or 0))
         return PreparedFaces(self, plan, photos, left, store, people, size)
 
-    def _check(self, plan: Plan) -> None:
+    def check(self) -> list[Photo]:
+        """The photos that there are; what is wrong with the parameters is refused."""
+        if self.format not in FORMATS:
+            raise InputError(f"pictures are written as {', '.join(FORMATS)}, not as {self.format!r}")
+        photos = list_photos(Path(self.photos), self.person_from, None if self.persons is None else Path(self.persons))
+        if self.every_face and self.person_from is not None:
+            raise InputError(
+                "where photos say whom they show, only the largest face of each is that person: leave out --every-face"
+            )
+        return photos
+
+    def _check_plan(self, plan: Plan) -> None:
         if plan.noise is not None:
             raise InputError("noise is for tables: faces are released in groups, so give a grouper")
         if plan.constraints:
             raise InputError("l-diversity and t-closeness need a table with a sensitive column")
         if plan.synthesis_map is None or plan.group_map is None:
             raise MapError("faces need a group map and a synthesis map: for example Recognition() and Morph()")
-        if self.format not in FORMATS:
-            raise InputError(f"pictures are written as {', '.join(FORMATS)}, not as {self.format!r}")
         size = getattr(plan.synthesis_map, "size", 256)
         if not 64 <= size <= 1024 or size % 32:
             raise InputError(f"the size must be a multiple of 32 from 64 to 1024, but it is {size}")
-        if self.every_face and self.person_from is not None:
-            raise InputError(
-                "where photos say whom they show, only the largest face of each is that person: leave out every_face "
-                "(--every-face)"
-            )
 
     @classmethod
     def count(cls, contents: Contents, certificate: Certificate, persons: NDArray[Any] | None) -> Found:

@@ -33,13 +33,16 @@ def release_folder(
     What was done before a run was interrupted is kept in a hidden folder beside ``output`` and not done again; it is removed
     when the release is written. Gives the certificate as it was written, and what could not be taken.
     """
+    work = work_of(output)
+    medium = FaceFolder(photos, work=work, **about)
     with claimed(output):
         require_places(output, key, overwrite)
+        medium.check()
         _require_elsewhere(photos, output)
-        with opened(work_of(output)) as work:
+        with opened(work):
             seeded = copy(anonymizer)
             seeded.random_state = _settled(anonymizer.random_state, work)
-            release = seeded.release(FaceFolder(photos, work=work, **about), progress=progress)
+            release = seeded.release(medium, progress=progress)
         certificate = release.publish(output, key=key, sign=sign, overwrite=overwrite)
         try:
             remove(work)

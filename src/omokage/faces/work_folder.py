@@ -54,7 +54,17 @@ def opened(work: Path) -> Iterator[Path]:
             work.mkdir(mode=0o700)
         _require_ours(work)
         before = work.lstat()
-    yield work
+    try:
+        yield work
+    except BaseException:
+        _require_same(work, before)  # a file that is missing from it is missing for this reason
+        if all(name == "seed" for name, _ in _walk(work)):  # nothing was found yet
+            remove(work)
+        raise
+    _require_same(work, before)
+
+
+def _require_same(work: Path, before: os.stat_result) -> None:
     with _writing(work):
         if not os.path.samestat(before, work.lstat()):
             raise OutputError(f"{work} was exchanged for another folder while it was in use: choose an output elsewhere")
