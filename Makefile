@@ -4,14 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format lock clean
+.PHONY: demo test check docs format lock clean
 .DEFAULT_GOAL := test
 
 # torch first and alone: asked for by a range, it would bring gigabytes of GPU libraries.
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml packages/omokage-weights/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt "$$(grep '^torch==' constraints.txt)"
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e packages/omokage-weights
 	touch $(STAMP)
 
 demo: $(STAMP)  ## anonymize real data and say where the report is
@@ -25,6 +25,9 @@ check: $(STAMP)  ## style and types
 test: check  ## every check: style, types, tests, doctests
 	$(BIN)/pytest
 
+docs: $(STAMP)  ## the site, into site/
+	$(BIN)/mkdocs build --strict
+
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -33,4 +36,4 @@ lock: $(STAMP)  ## write down the versions that are installed now
 	$(BIN)/pip freeze --exclude-editable | grep -v '^omokage' | sed 's/+cpu$$//' > constraints.txt
 
 clean:
-	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo site .mypy_cache .ruff_cache .pytest_cache

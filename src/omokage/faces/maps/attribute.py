@@ -28,6 +28,7 @@ except ImportError:
     raise MissingExtra("the attribute map", "faces") from None
 
 from ...networks.resnet import Bottleneck, ResNet
+from ...networks.weights import trained
 from ..image import Picture
 from ..portrait import Portrait
 
@@ -48,7 +49,6 @@ NO_WAY_BACK = (
     "attribute has no way back: many faces share the same hair, age and smile, and no network draws one from them; so it can "
     "group but not synthesize: give it as --group-map, and morph, latent or direct as --synthesis-map"
 )
-SHIPPED = Path(__file__).parent / "weights" / "attributes.safetensors"
 
 Backbone = Literal["resnet50", "compact"]
 BACKBONES = ("resnet50", "compact")
@@ -172,7 +172,7 @@ class Attribute:
     Parameters
     ----------
     weights : Path, optional
-        What ``omokage faces train-attributes`` wrote (``attributes.safetensors``); the shipped compact network if left out.
+        What ``omokage faces train-attributes`` wrote (``attributes.safetensors``); the one of ``omokage-weights`` if left out.
     labels : sequence of str
         The labels to group by: the paper's 14.
     """
@@ -180,7 +180,7 @@ class Attribute:
     def __init__(self, weights: Path | None = None, labels: Sequence[str] = GROUP_LABELS) -> None:
         self.weights = weights
         self.labels = tuple(labels)
-        self._net = AttributeNet.load(SHIPPED if weights is None else weights)
+        self._net = AttributeNet.load(trained("attributes") if weights is None else weights)
         unknown = [label for label in self.labels if label not in self._net.labels]
         if unknown:
             told = ", ".join(self._net.labels)
