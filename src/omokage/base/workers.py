@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -10,6 +11,8 @@ from multiprocessing import get_context
 from typing import Any
 
 from ..errors import OmokageError
+
+_MOST_ON_WINDOWS = 61  # processes that it can wait for at once
 
 
 def _one_thread() -> None:
@@ -26,6 +29,7 @@ def spread(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: 
 
     A handful of tasks is done here: starting processes and loading networks in each would take longer.
     """
+    workers = min(workers, _MOST_ON_WINDOWS) if sys.platform == "win32" else workers
     queue: Iterator[tuple[Any, ...] | None] = iter(tasks)
     first = list(islice(queue, 8 * workers))
     if workers <= 1 or len(first) < 8 * workers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -37,6 +38,9 @@ def _version(version: bool = typer.Option(False, "--version", help="Show the ver
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; exits with 0, with 1 where a check failed, and with 2 where the input is wrong."""
+    for stream in (sys.stdout, sys.stderr):  # "?" for a sign that a terminal or a Windows pipe cannot show
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         app(args=arguments)
     except OmokageError as error:

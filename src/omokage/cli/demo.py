@@ -71,7 +71,7 @@ def _fill(stage: Path, say: Callable[[str], None]) -> None:
     _report(table, release, stage / "report.html", say)
     _crowd(stage, say)
     listed = json.dumps({"format": FORMAT, "files": _hashes(stage)}, indent=2)
-    (stage / LIST).write_text(listed + "\n", encoding="utf-8")
+    (stage / LIST).write_text(listed + "\n", encoding="utf-8", newline="\n")
 
 
 def _hashes(folder: Path) -> dict[str, str]:

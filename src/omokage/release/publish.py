@@ -118,7 +118,7 @@ def publish(
         fingerprint_key = None if transaction is None or filled.key.source is None else new_fingerprint_key()
         content = _certify(stage, filled, fingerprint_key).encode()
         (stage / CERTIFICATE).write_bytes(content)
-        (stage / READABLE).write_text(readable(Certificate.from_json(content)), encoding="utf-8")
+        (stage / READABLE).write_text(readable(Certificate.from_json(content)), encoding="utf-8", newline="\n")
         if signer is not None:
             (stage / SIGNATURE).write_bytes(signer(content))
         require_nothing_else(stage)
