@@ -9,11 +9,19 @@ import sys
 import typer
 
 from ..base.plain import plain
-from ..errors import OmokageError
+from ..errors import MissingExtra, OmokageError
 from . import compare, demo, evaluate, faces, learn, models, photo, table, verify
 
 # Read when scikit-learn's threads start: on shared cores, waiting busily for each other makes boosting several times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# What a base install does not have; modules of photos import theirs at once, for nothing in them works without.
+_EXTRAS = {
+    **dict.fromkeys(("cv2", "dlib", "onnxruntime", "PIL", "platformdirs", "safetensors", "torch"), "faces"),
+    **dict.fromkeys(("jinja2", "matplotlib"), "report"),
+    **dict.fromkeys(("pandas", "pyarrow"), "pandas"),
+    **dict.fromkeys(("dp_accounting", "opendp"), "dp"),
+}
 
 app = typer.Typer(
     name="omokage",
@@ -45,6 +53,12 @@ def main(arguments: list[str] | None = None) -> None:
         app(args=arguments)
     except OmokageError as error:
         _say(str(error))
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        _say(str(MissingExtra("this command", extra)))
         sys.exit(2)
     except MemoryError:
         _say("the memory is not enough for these data: take fewer rows, or a map with fewer components")
