@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow  # a new process for each extra
+
 EXTRAS = {
     "neural": {"torch"},
     "pandas": {"pyarrow"},
