@@ -27,10 +27,11 @@ import torch
 from numpy.typing import NDArray
 
 from omokage.errors import InputError
-from omokage.faces.maps.attribute import GROUP_LABELS, SHIPPED, AttributeNet
+from omokage.faces.maps.attribute import GROUP_LABELS, AttributeNet
 from omokage.faces.training.attribute_data import Faces, Labels, gather, read_labels
 from omokage.faces.training.attribute_learning import Progress, Trainer
 from omokage.faces.training.attributes import HEAD_EPOCHS, PAPER, Start, build, kept_crops, train_attributes
+from omokage.networks.weights import trained
 
 RESULTS = Path(__file__).parent / "results"
 TRAIN, TEST = "celeba_half_89x109", "celeba_test200"
@@ -120,7 +121,7 @@ def train_compact(data: Path, work: Path, fine: int) -> dict[str, Any]:
     images, labels = data / TRAIN / "images", data / TRAIN / "labels_derived.csv"
     start: Start = "finetuned" if fine else "frozen"
     made = train_attributes(images, labels, out, start=start, epochs=fine or HEAD_EPOCHS, progress=_say("compact"))
-    shutil.copyfile(made, SHIPPED)
+    shutil.copyfile(made, trained("attributes"))
     told: dict[str, Any] = json.loads((out / "training.json").read_text(encoding="utf-8"))
     return told
 
@@ -141,7 +142,7 @@ def run(args: argparse.Namespace, data: Path) -> None:
         results["compact"] = train_compact(data, args.work, args.fine)
         results.pop("table 4", None)
     if "table 4" not in results:
-        net = AttributeNet.load(SHIPPED)
+        net = AttributeNet.load(trained("attributes"))
         begin = time.process_time()
         told = net.probabilities(test.crops)
         results["table 4"] = {
@@ -274,7 +275,7 @@ def quick(data: Path) -> None:
     listed = read_labels(data / TEST / "labels_derived.csv")
     few = Labels(listed.images[:60], listed.names, listed.values[:60])
     faces = gather(data / TEST / "images", few)
-    rows = table4(AttributeNet.load(SHIPPED).probabilities(faces.crops), faces.labels, faces.names)
+    rows = table4(AttributeNet.load(trained("attributes")).probabilities(faces.crops), faces.labels, faces.names)
     print(f"mean accuracy of {len(faces.crops)} faces: {np.mean([row[0] for row in rows.values()]):.1f} %")
     print(f"correlation of Oval_Face: {table5(listed)}")
 

@@ -18,7 +18,7 @@ cv2 = pytest.importorskip("cv2")
 from omokage import networks  # noqa: E402
 from omokage.errors import InputError, MapError, ModelError  # noqa: E402
 from omokage.faces.maps import attribute  # noqa: E402
-from omokage.faces.maps.attribute import GROUP_LABELS, LABELS, SHIPPED, Attribute, AttributeNet  # noqa: E402
+from omokage.faces.maps.attribute import GROUP_LABELS, LABELS, Attribute, AttributeNet  # noqa: E402
 from omokage.faces.portrait import PARTS, Portrait  # noqa: E402
 from omokage.faces.training import attribute_data, attribute_learning  # noqa: E402
 from omokage.faces.training import attributes as attribute_training  # noqa: E402
@@ -26,6 +26,7 @@ from omokage.faces.training.attribute_data import CACHED, gather, read_labels, v
 from omokage.faces.training.attribute_learning import Progress, Trainer, mean_loss  # noqa: E402
 from omokage.faces.training.attributes import COMPACT, PAPER, build, kept_crops, train_attributes  # noqa: E402
 from omokage.networks.resnet import EPSILON, MEAN, ResNet, from_tfjs  # noqa: E402
+from omokage.networks.weights import trained  # noqa: E402
 
 TOY = ("Red", "Bright")
 
@@ -331,9 +332,10 @@ def portrait(crop):
 
 
 def test_shipped_network_is_small_and_groups_by_14_labels():
-    assert SHIPPED.stat().st_size <= 10_000_000
-    assert SHIPPED.with_suffix(".md").exists()
-    assert all(torch.isfinite(tensor).all() for tensor in AttributeNet.load(SHIPPED).state_dict().values())
+    weights = trained("attributes")
+    assert weights.stat().st_size <= 10_000_000
+    assert weights.with_suffix(".md").exists()
+    assert all(torch.isfinite(tensor).all() for tensor in AttributeNet.load(weights).state_dict().values())
     attributes = Attribute()
     crop = np.random.default_rng(0).integers(0, 256, (256, 256, 3), dtype=np.uint8)
     vector = attributes.fit([]).encode(portrait(crop))

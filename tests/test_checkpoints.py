@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile_pickles import Runs
 
 torch = pytest.importorskip("torch")
 
@@ -78,16 +79,6 @@ def test_a_dict_of_tensors_will_do(tmp_path, nvidia):
     check_against_reference(read_generator(saved(tmp_path / "state.pt", state)), state)
 
 
-class Runs:
-    """Pickled, it calls a function when it is unpickled."""
-
-    def __init__(self, function, *arguments):
-        self.call = function, arguments
-
-    def __reduce__(self):
-        return self.call
-
-
 def refuses(path, match):
     with pytest.raises(InputError, match=match) as caught:
         read_generator(path)
@@ -110,7 +101,7 @@ def test_runs_nothing_of_a_pt(tmp_path, zipped):
     mark = tmp_path / "ran"
     content = {"g_ema": {}, "args": Runs(os.system, f"touch {mark}")}
     path = saved(tmp_path / "bad.pt", content, _use_new_zipfile_serialization=zipped)
-    refuses(path, r"it names 'posix.system'")
+    refuses(path, r"it names '(posix|nt).system'")
     assert not mark.exists()
 
 

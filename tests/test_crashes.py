@@ -173,7 +173,7 @@ def test_learn_keeps_the_old_model_until_the_new_one_is_there(place, trained, ov
 
 
 def test_a_network_in_the_cache(place, monkeypatch, tmp_path):
-    from test_models import WEIGHTS, carrier
+    from test_networks import WEIGHTS, carrier
 
     from omokage import networks
     from omokage.networks import fetch

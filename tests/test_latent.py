@@ -15,7 +15,7 @@ from omokage import networks  # noqa: E402
 from omokage.base.parts import part_of  # noqa: E402
 from omokage.errors import InputError, MapError, ModelError  # noqa: E402
 from omokage.faces.maps import FACE_MAPS, Networks, make_face_map  # noqa: E402
-from omokage.faces.maps.encoder import BLOCKS, WEIGHTS, Encoder, describe, widen  # noqa: E402
+from omokage.faces.maps.encoder import BLOCKS, Encoder, describe, widen  # noqa: E402
 from omokage.faces.maps.inversion import Inversion, fit_head  # noqa: E402
 from omokage.faces.maps.latent import Latent  # noqa: E402
 from omokage.faces.portrait import PARTS, Portrait  # noqa: E402
@@ -297,11 +297,11 @@ def test_a_file_that_is_no_encoder_is_named(tmp_path):
 
 def test_the_encoder_that_ships_is_small_and_whole():
     encoder = Encoder.load()
-    assert WEIGHTS.stat().st_size <= 20_000_000
+    assert networks.trained("encoder").stat().st_size <= 20_000_000
     assert encoder(torch.zeros(1, sum(BLOCKS.values()))).shape == (1, 23, 512)
     assert encoder.head.shape[0] == 12
     assert (encoder.norm > 1).all()
-    assert WEIGHTS.with_suffix(".md").exists()
+    assert networks.trained("encoder").with_suffix(".md").exists()
 
 
 @pytest.mark.skipif(any(networks.cached(name) is None for name in NEEDED), reason="the networks were not fetched")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile_pickles import Runs
 
 from omokage.errors import InputError, ModelError
 from omokage.networks.torchscript import read_torchscript
@@ -50,16 +51,6 @@ def archive(path, program, records=(), **options):
         for name, content in records:
             made.writestr(f"net/{name}", content)
     return path
-
-
-class Runs:
-    """Pickled, it calls a function when it is unpickled."""
-
-    def __init__(self, function, *arguments):
-        self.call = function, arguments
-
-    def __reduce__(self):
-        return self.call
 
 
 def test_reads_what_torch_wrote(small):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile_pickles import Runs
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
@@ -95,14 +96,6 @@ def test_lpips_is_its_definition(small):
 def test_an_unknown_layer_is_named(small):
     with pytest.raises(InputError, match="conv9_1"):
         small[0](torch.zeros(1, 3, 16, 16), ("conv9_1",))
-
-
-class Runs:
-    def __init__(self, function, *arguments):
-        self.call = function, arguments
-
-    def __reduce__(self):
-        return self.call
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 3, 4, 5])

@@ -26,6 +26,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import OutputError
+from .renaming import WINDOWS
 
 _SUFFIX, _LOCK, _NEW = ".omokage-stage", "lock", "new"
 _READY = re.compile(r"ready-[0-9]+")
@@ -74,13 +75,15 @@ class Claim:
         remove(self.new)
 
     def _release(self) -> None:
+        done = False
         try:
             remove(self.new)
-            if not any(_READY.fullmatch(name) for name in os.listdir(self.stage)) and os.name != "nt":
+            done = not any(_READY.fullmatch(name) for name in os.listdir(self.stage))
+            if done and not WINDOWS:
                 os.unlink(self.stage / _LOCK)  # while it is held: others look whether the lock they got is still there
         finally:
             os.close(self._handle)
-        if os.name == "nt":  # which does not delete what is open; nobody can have opened it but to wait for us
+        if done and WINDOWS:  # which deletes nothing that is open, so it refuses if another run has opened the lock meanwhile
             os.unlink(self.stage / _LOCK)
         os.rmdir(self.stage)  # refused if another run has taken the folder over meanwhile
         if not os.path.lexists(self.place):
@@ -149,10 +152,11 @@ def _claim(place: Path, wait: bool) -> Claim:
     while True:
         try:
             with _guard:
-                if place not in _held:
-                    _held[place] = Claim(place)
-                _held[place]._users += 1
-                return _held[place]
+                claim = _ours(place)
+                if claim is None:
+                    claim = _held[place] = Claim(place)
+                claim._users += 1
+                return claim
         except _BusyError:
             if not wait:
                 raise
@@ -161,6 +165,21 @@ def _claim(place: Path, wait: bool) -> Claim:
                 raise
             raise OutputError(f"{place} cannot be written: {error.strerror or type(error).__name__}") from None
         time.sleep(_PAUSE)
+
+
+def _ours(place: Path) -> Claim | None:
+    """The claim that this process has on an output, also where the file system takes ``Out`` and ``out`` for one name."""
+    if place in _held or not place.name:
+        return _held.get(place)
+    stage = stage_of(place)
+    return next((claim for claim in _held.values() if _is_one(claim.stage, stage)), None)
+
+
+def _is_one(stage: Path, other: Path) -> bool:
+    try:
+        return os.path.samestat(stage.lstat(), other.lstat())  # a link is not followed: it could lead to another claim
+    except OSError:
+        return False
 
 
 def _lock(place: Path) -> int:
@@ -220,7 +239,7 @@ def _made(stage: Path) -> bool:
 def _require_ours(stage: Path) -> None:
     """Refuse what lies at the stage's place if another user made it, or if it holds anything else; close it to others."""
     state = os.lstat(stage)
-    if not stat.S_ISDIR(state.st_mode) or (os.name != "nt" and state.st_uid != os.geteuid()):
+    if not stat.S_ISDIR(state.st_mode) or (hasattr(os, "geteuid") and state.st_uid != os.geteuid()):
         raise OutputError(f"{stage} is not a folder of yours: remove it, or choose another place")
     if state.st_mode & 0o077:
         os.chmod(stage, 0o700)  # without effect where modes are not kept, as on a USB stick

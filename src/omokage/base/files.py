@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ..errors import OutputError
 from .claims import Claim, claimed
-from .renaming import NoExchange, exchange, rename_new
+from .renaming import WINDOWS, NoExchange, exchange, rename_new
 
 __all__ = ["claimed", "publish_folder", "require_apart", "require_file", "require_folder", "write_new", "write_whole"]
 
@@ -287,7 +287,10 @@ def _settle(folder: Path) -> None:
     now = int(time.time())
     inside = sorted(Path(place, name) for place, folders, files in os.walk(folder) for name in folders + files)
     for path in (*reversed(inside), folder):  # what lies in a folder before the folder
-        os.utime(path, (now, now), follow_symlinks=False)
+        if os.utime in os.supports_follow_symlinks:
+            os.utime(path, (now, now), follow_symlinks=False)
+        elif not path.is_symlink():  # Windows: only what a link leads to has a time that can be set
+            os.utime(path, (now, now))
         if not path.is_symlink():
             _sync(path)
 
@@ -295,9 +298,9 @@ def _settle(folder: Path) -> None:
 def _sync(path: Path) -> None:
     """Bring a file, or the names in a folder, to the disk."""
     folder = path.is_dir()
-    if folder and os.name == "nt":  # has no such call
+    if folder and WINDOWS:  # which does not open folders
         return
-    handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    handle = os.open(path, os.O_RDWR if WINDOWS else os.O_RDONLY)
     try:
         os.fsync(handle)
     except OSError as error:

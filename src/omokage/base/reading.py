@@ -16,6 +16,8 @@ def read_regular(path: Path, most: int) -> bytes:
     A link, a pipe or a device is refused without being opened for long: nothing can make this wait.
     """
     name = plain(path.name)
+    if not hasattr(os, "O_NOFOLLOW") and path.is_symlink():  # Windows cannot refuse it while opening
+        raise InputError(f"{name} is not a regular file: give a file")
     try:
         handle = os.open(
             path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)

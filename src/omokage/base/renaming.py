@@ -2,8 +2,9 @@
 
 Linux has both in ``renameat2``, macOS in ``renamex_np``. Where the system or the file system has neither (NFS, some FUSE
 volumes, Windows), a rename that must not replace falls back to a hard link (files) or to the plain rename, which the system
-refuses unless the target is an empty folder (folders). There is no safe fallback for an exchange: the caller gets
-:class:`NoExchange` and decides.
+refuses unless the target is an empty folder (folders). A file system without hard links (exFAT, some network volumes) gets an
+empty file of that name first, which the system refuses to create where something is; a process that is killed between the
+two steps leaves the empty file. There is no safe fallback for an exchange: the caller gets :class:`NoExchange` and decides.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ _AT_FDCWD = -100
 _LINUX = {"no-replace": 1, "exchange": 2}
 _MACOS = {"no-replace": 4, "exchange": 2}
 _UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+_NO_LINKS = {*_UNSUPPORTED, errno.EPERM, errno.EMLINK}
+
+WINDOWS = os.name == "nt"
 
 
 class NoExchange(OSError):
@@ -30,16 +34,31 @@ def rename_new(source: Path, target: Path) -> None:
     """Rename ``source`` to ``target``; ``FileExistsError`` if something is there, which is left as it is."""
     if _flagged(source, target, "no-replace"):
         return
-    if source.is_dir() or os.name == "nt":  # Windows never replaces; POSIX replaces an empty folder at most
+    if source.is_dir() or WINDOWS:  # Windows never replaces; POSIX replaces an empty folder at most
         try:
             os.rename(source, target)
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.ENOTDIR):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
             raise
-    else:
-        os.link(source, target)
+    elif _linked(source, target):
         os.unlink(source)
+    else:
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # refused if something is there
+        os.replace(source, target)
+
+
+def _linked(source: Path, target: Path) -> bool:
+    """Give a file a second name; False where the file system knows no such thing."""
+    if not hasattr(os, "link"):
+        return False
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            return False
+        raise
+    return True
 
 
 def exchange(one: Path, other: Path) -> None:

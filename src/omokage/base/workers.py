@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -14,6 +15,7 @@ from ..errors import OmokageError
 
 _FEW = 8  # tasks for each worker below which starting processes would take longer than doing the work here
 _here: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []  # in a worker: what to do, and what all tasks share
+_MOST_ON_WINDOWS = 61  # processes that it can wait for at once
 
 
 def all_cores() -> int:
@@ -29,6 +31,7 @@ def in_parallel(
     ``shared`` goes to each process once. Few tasks wait at a time, so memory is bounded. A handful of tasks is done here:
     starting processes and loading networks in each would take longer.
     """
+    workers = min(workers, _MOST_ON_WINDOWS) if sys.platform == "win32" else workers
     queue: Iterator[tuple[Any, ...] | None] = iter(tasks)
     first = list(islice(queue, _FEW * workers))
     if workers <= 1 or len(first) < _FEW * workers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Any
@@ -10,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..base.plain import plain
-from ..errors import OmokageError
+from ..errors import MissingExtra, OmokageError
 from . import compare, demo, evaluate, faces, learn, models, photo, table, verify
 
 # Read when scikit-learn's threads start: on shared cores, waiting busily for each other makes boosting several times slower.
@@ -41,6 +42,14 @@ class _Commands(TyperGroup):
         return command
 
 
+# What a base install does not have; modules of photos import theirs at once, for nothing in them works without.
+_EXTRAS = {
+    **dict.fromkeys(("cv2", "dlib", "onnxruntime", "PIL", "platformdirs", "safetensors", "torch"), "faces"),
+    **dict.fromkeys(("jinja2", "matplotlib"), "report"),
+    **dict.fromkeys(("pandas", "pyarrow"), "pandas"),
+    **dict.fromkeys(("dp_accounting", "opendp"), "dp"),
+}
+
 app = typer.Typer(
     name="omokage",
     cls=_Commands,
@@ -66,6 +75,9 @@ def _version(version: bool = typer.Option(False, "--version", help="Show the ver
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; exits with 0, with 1 where a check failed, and with 2 where the input is wrong."""
+    for stream in (sys.stdout, sys.stderr):  # "?" for a sign that a terminal or a Windows pipe cannot show
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         code = app(args=arguments, prog_name="omokage", standalone_mode=False)
     except UsageError as error:
@@ -73,6 +85,12 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
     except OmokageError as error:
         _say(str(error))
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        _say(str(MissingExtra("this command", extra)))
         sys.exit(2)
     except MemoryError:
         _say("the memory is not enough for these data: take fewer rows, or a map with fewer components")

@@ -78,7 +78,7 @@ def _fill(stage: Path, say: Progress) -> Certificate:
     _report(table, release, stage / "report.html", say)
     _crowd(stage, say)
     listed = json.dumps({"format": FORMAT, "files": _hashes(stage)}, indent=2)
-    (stage / LIST).write_text(listed + "\n", encoding="utf-8")
+    (stage / LIST).write_text(listed + "\n", encoding="utf-8", newline="\n")
     return certificate
 
 

