@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, NotEnoughPeople
-from .matrix_kernels import all_finite
+from .parameters import K
 from .threads import Pool, pieces
 
 Matrix = NDArray[np.float32] | NDArray[np.float64]
@@ -40,17 +39,20 @@ def as_matrix(data: Any, k: int) -> Matrix:
 
 def check_k(k: Any) -> int:
     """k as an int of at least 2."""
-    if not isinstance(k, Integral) or isinstance(k, bool):
-        raise InputError(f"k must be a whole number, but it is of type {type(k).__name__}")
-    if k < 2:
-        raise InputError(f"k must be at least 2, but it is {k}: a group of one person hides nobody")
+    K.check("k", k)
     return int(k)
 
 
 def require_finite(x: Matrix, pool: Pool) -> None:
     """Refuse NaN and infinity."""
-    if not all(pool.map(lambda part: all_finite(x, *part), pieces(*x.shape))):
+    if not all(pool.map(lambda part: _all_finite(x[part[0] : part[1]]), pieces(*x.shape))):
         refuse_not_finite(x)
+
+
+def _all_finite(x: Matrix) -> bool:
+    """Whether all is finite; only where the sum is not are the numbers looked at one by one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(x.sum()) or np.isfinite(x).all())
 
 
 def refuse_not_finite(x: Matrix) -> None:
