@@ -264,7 +264,7 @@ def test_wrong_parameters_are_named(name):
         GROUPERS[name](2.5).fit_predict(x)
     with pytest.raises(InputError, match="shape"):
         GROUPERS[name](2).fit_predict(np.ones(7))
-    with pytest.raises(InputError, match="numbers are needed"):
+    with pytest.raises(InputError, match="needs numbers"):
         GROUPERS[name](2).fit_predict(np.array([["a"], ["b"], ["c"]]))
     with pytest.raises(InputError, match="n_jobs"):
         GROUPERS[name](2, n_jobs=0).fit_predict(x)

@@ -18,23 +18,56 @@ Labels = NDArray[np.int64]
 def as_matrix(data: Any, k: int) -> Matrix:
     """A read-only view of ``data`` as an (n, d) matrix of float32 or float64; copied only if it is something else."""
     k = check_k(k)
-    x = np.asarray(data)
-    if x.ndim != 2 or x.shape[1] == 0:
-        raise InputError(f"a matrix of rows × columns is needed, but the data have shape {x.shape}")
+    x = as_rows(data, "grouping")
     if x.dtype.kind in "iub":
         small = x.dtype.itemsize <= 2 or (x.size > 0 and x.min() >= -(2**24) and x.max() <= 2**24)
         x = x.astype(np.float32 if small else np.float64)
     if x.dtype not in (np.float32, np.float64):
-        if x.dtype.kind != "f":
-            raise InputError(f"numbers are needed, but the data are of type {x.dtype}: encode them first")
         x = x.astype(np.float64)
     if not (x.flags.c_contiguous or x.flags.f_contiguous):
         x = np.ascontiguousarray(x)
     if len(x) < k:
-        raise NotEnoughPeople(f"k = {k} needs at least {k} rows, but there are {len(x)}: lower k or add rows")
+        raise NotEnoughPeople(f"k = {k} needs at least {k} rows, but there {are(len(x))}: lower k or add rows")
     x = x.view()
     x.flags.writeable = False  # one compiled kernel serves arrays and memory-mapped files
     return x
+
+
+def as_rows(data: Any, who: str, error: type[InputError] = InputError) -> NDArray[Any]:
+    """``data`` as an array of rows × columns that holds numbers; ``who`` needs them.
+
+    Some of the messages hold the words that scikit-learn's checks of estimators look for.
+    """
+    if hasattr(data, "toarray"):  # SciPy's sparse arrays and matrices, without importing SciPy
+        raise error(f"{who} cannot use sparse data: give a dense array, for example X.toarray()")
+    x = np.asarray(data)
+    if x.dtype.kind == "O":
+        x = _from_objects(x, who, error)
+    if x.dtype.kind == "c":
+        raise error(f"Complex data not supported by {who}: give the real and the imaginary part as columns")
+    if x.dtype.kind not in "fiub":
+        raise error(f"{who} needs numbers, but the data are of type {x.dtype}: encode text columns or leave them out")
+    if x.ndim != 2:
+        raise error(f"{who} needs a matrix of rows × columns, but the data have shape {x.shape}. Reshape your data first")
+    for axis, what in enumerate(("sample", "feature")):
+        if x.shape[axis] == 0:
+            raise error(f"{who} needs data: found 0 {what}(s) (shape={x.shape}) while a minimum of 1 is required.")
+    return x
+
+
+def _from_objects(x: NDArray[Any], who: str, error: type[InputError]) -> NDArray[Any]:
+    """An array of Python objects, if all of them are numbers."""
+    try:
+        return x.astype(np.float64)
+    except TypeError:  # the type and the words that scikit-learn's own estimators use
+        raise TypeError(f"{who} needs numbers: every argument must be a string or a number, not a container") from None
+    except ValueError:
+        raise error(f"{who} needs numbers, but some of the data are text: encode text columns or leave them out") from None
+
+
+def are(count: int) -> str:
+    """ "are 7" or "is only one sample"."""
+    return "is only one sample" if count == 1 else f"are {count}"
 
 
 def check_k(k: Any) -> int:
