@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -252,3 +255,59 @@ def test_labels_are_numbered_and_counted(x):
 def test_what_a_map_gives_is_checked(given):
     with pytest.raises(MapError, match=r"the map Halves\(\)"):
         fitting.finite(given, Halves())
+
+
+# ---------------------------------------------------------------------- compiling
+
+KERNEL = """
+from omokage.base.compiling import announce, kernel
+announce(print)
+
+@kernel(cached=False)
+def double(x):
+    return 2 * x
+
+@kernel()
+def doubled(x):
+    return double(x)
+
+print(doubled(3))
+"""
+TOLD = ["compiling kernels (first run only)", "6"]  # once, though two kernels are compiled
+
+
+@pytest.fixture
+def run_kernel(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(KERNEL)
+
+    def run(**environment):
+        kept = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "HOME", "XDG_CACHE_HOME")}
+        done = subprocess.run(
+            [sys.executable, "-W", "error", str(script)], env=kept | environment, capture_output=True, text=True, check=True
+        )
+        assert done.stderr == ""
+        return done.stdout.splitlines()
+
+    return run
+
+
+def test_the_first_run_says_that_it_compiles_and_the_second_need_not(run_kernel, tmp_path):
+    place = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert run_kernel(**place) == TOLD
+    assert run_kernel(**place) == ["6"]
+
+
+def test_an_installed_package_that_cannot_be_written_uses_the_users_cache(run_kernel, tmp_path):
+    (tmp_path / "__pycache__").write_text("in the way")  # stands for a read-only folder, also for root
+    place = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home" / ".cache")}
+    (tmp_path / "home").mkdir()
+    assert run_kernel(**place) == TOLD
+    assert run_kernel(**place) == ["6"]
+
+
+def test_where_no_cache_can_be_written_kernels_are_compiled_each_time(run_kernel, tmp_path):
+    (tmp_path / "__pycache__").write_text("in the way")
+    place = {"HOME": str(tmp_path / "__pycache__"), "XDG_CACHE_HOME": str(tmp_path / "__pycache__")}
+    assert run_kernel(**place) == TOLD
+    assert run_kernel(**place) == TOLD

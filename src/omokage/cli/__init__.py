@@ -7,9 +7,11 @@ import sys
 
 import typer
 
+from ..base.compiling import announce
 from ..base.plain import plain
 from ..errors import OmokageError
 from . import compare, demo, evaluate, faces, learn, models, photo, table, verify
+from .console import err
 
 # Read when scikit-learn's threads start: on shared cores, waiting busily for each other makes boosting several times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -37,6 +39,7 @@ def _version(version: bool = typer.Option(False, "--version", help="Show the ver
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; exits with 0, with 1 where a check failed, and with 2 where the input is wrong."""
+    announce(lambda what: err.print(f"          {what}"))
     try:
         app(args=arguments)
     except OmokageError as error:
