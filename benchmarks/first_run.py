@@ -17,6 +17,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -64,8 +65,6 @@ def recorded(arguments: list[str], record: Path) -> None:
     inner: dict[int, list[float]] = {}  # by thread: seconds in kernels that the present one calls
 
     def listen() -> None:
-        import threading
-
         from numba.core import event as numba_event
 
         event: Any = numba_event
@@ -85,9 +84,20 @@ def recorded(arguments: list[str], record: Path) -> None:
 
         event.register("numba:compile", Listener())
 
+    from omokage.base import compiling
     from omokage.cli import main
 
-    listen()
+    kernel = compiling.kernel
+    listening: list[bool] = []
+
+    def listened(**options: Any) -> Any:
+        """Listen from the first kernel on: a run that needs none must not pay for importing numba."""
+        if not listening:
+            listening.append(True)
+            listen()
+        return kernel(**options)
+
+    compiling.kernel = listened
     try:
         main(arguments)
     finally:
