@@ -241,7 +241,8 @@ def plain_kernels(old: str = "", new: str = "") -> ModuleType:
     """The network kernels as plain Python, with one piece of their source replaced everywhere."""
     source = Path(network_kernels.__file__).read_text(encoding="utf-8")
     assert old == "" or old in source
-    source = source.replace("@nb.njit(nogil=True, cache=True)\n", "")
+    source = source.replace("@_entry\n", "").replace("@_inner\n", "")
     module = ModuleType("plain_kernels")
+    module.__package__ = network_kernels.__package__
     exec(compile(source.replace(old, new) if old else source, "<kernels>", "exec"), vars(module))
     return module

@@ -14,8 +14,16 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from omokage.errors import InputError
-from omokage.evaluate.assignment import transport
+from omokage.evaluate.assignment import small, transport
 from omokage.evaluate.assignment.transport import certify, distinct_rows, solve_transport
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled():
+    """Small problems go to SciPy; here they are solved by the kernels, which SciPy then judges."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small, "ROWS", 0)
+        yield
 
 
 def least_cost(x, y):
@@ -34,7 +42,7 @@ def draw(seed):
     return x, x[rng.permutation(n)] + rng.normal(size=(n, d)) * x.std()
 
 
-def lazy_memory(x, centers):
+def memory_for_lists(x, centers):
     """Too little for the cost matrix beside the lists, enough for the lists to grow to full length."""
     return 20 * len(x) * len(centers)
 
@@ -45,7 +53,7 @@ def test_costs_equal_scipys(part, monkeypatch):
         x, y = draw(seed)
         centers, _, capacity = distinct_rows(y)
         monkeypatch.setattr(transport, "WIDTH", (2, 5, 128)[seed % 3])
-        memory = lazy_memory(x, centers) if seed % 4 < 2 else 6 << 30
+        memory = memory_for_lists(x, centers) if seed % 4 < 2 else 6 << 30
         solution = solve_transport(x, centers, capacity, memory=memory)
         assert np.array_equal(np.bincount(solution.column, minlength=len(centers)), capacity)
         assert solution.cost == pytest.approx(least_cost(x, y), rel=1e-9, abs=1e-12), seed
@@ -92,13 +100,13 @@ def noisy():
 
 
 def test_lists_give_the_same_optimum_as_the_matrix(noisy, monkeypatch):
-    x, y, dense = noisy
+    x, y, on_matrix = noisy
     monkeypatch.setattr(transport, "WIDTH", 16)
-    lazy = solve_transport(x, y, np.ones(700, int), memory=1_000_000)
-    assert lazy.exact
-    assert dense.exact
-    assert np.array_equal(lazy.column, dense.column)
-    assert dense.cost == pytest.approx(least_cost(x, y), rel=1e-12)
+    on_lists = solve_transport(x, y, np.ones(700, int), memory=1_000_000)
+    assert on_lists.exact
+    assert on_matrix.exact
+    assert np.array_equal(on_lists.column, on_matrix.column)
+    assert on_matrix.cost == pytest.approx(least_cost(x, y), rel=1e-12)
 
 
 @pytest.mark.parametrize("memory", [1_000_000, 6 << 30])
@@ -139,6 +147,33 @@ def test_out_of_time_still_gives_a_complete_assignment_and_an_honest_gap(noisy):
         assert not solution.exact
         assert solution.dual <= optimal.cost <= solution.cost
         assert solution.gap > 0
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_small_problems_have_the_same_optimum_and_certificate(part, monkeypatch):
+    """SciPy finds the assignment, so SciPy is no judge here: the prices are, over all pairs."""
+    for seed in range(25 * part, 25 * part + 25):
+        x, y = draw(seed)
+        centers, _, capacity = distinct_rows(y)
+        expected = solve_transport(x, centers, capacity)
+        column, price = small.solve_small(x, centers, capacity)
+        assert np.array_equal(np.bincount(column, minlength=len(centers)), capacity)
+        gap, rounding = certify(x, centers, capacity, column, price)
+        assert gap <= rounding, seed
+        with monkeypatch.context() as patch:
+            patch.setattr(small, "ROWS", 1024)
+            solution = solve_transport(x, centers, capacity)
+        assert solution.exact
+        assert solution.cost == pytest.approx(expected.cost, rel=1e-9, abs=1e-12)
+
+
+def test_a_small_problem_that_is_not_certified_goes_to_the_kernels(monkeypatch):
+    x, y = draw(8)
+    monkeypatch.setattr(small, "ROWS", 1024)
+    monkeypatch.setattr(small, "solve_small", lambda x, y, _: (np.arange(len(x)), np.zeros(len(y))))
+    solution = solve_transport(x, y, np.ones(len(x), int))
+    assert solution.exact
+    assert solution.cost == pytest.approx(least_cost(x, y), rel=1e-9)
 
 
 def test_far_from_the_origin_the_certificate_still_holds():

@@ -107,7 +107,7 @@ def test_noise(run, tmp_path):
 
 
 WRONG = [
-    (("--k", 1), "k must be at least 2, but it is 1"),
+    (("--k", 1), "at least 2, but it is 1"),
     (("--k", 6), "k = 6 needs at least 6 rows, but there are 5"),
     (("--k", 2, "--map", "pca:2"), "needs numbers, but column 'zip' is a code"),
     (("--k", 2, "--map", "umap:2"), "there is no map 'umap'"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,9 +15,21 @@ from sklearn.base import clone
 from omokage.base import matrix, threads
 from omokage.errors import InputError, NotEnoughPeople
 from omokage.method import grouping
-from omokage.method.grouping import GROUPERS, MDAV, Cells, Mondrian, parse_grouper
+from omokage.method.grouping import GROUPERS, MDAV, Cells, Mondrian, parse_grouper, small
 
 MASK = 2**64 - 1
+
+
+@pytest.fixture(scope="module", params=["numpy", "kernels"])
+def route(request):
+    """Small tables are grouped in NumPy, all others by kernels; here both group the small ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "kernels":
+            patch.setattr(small, "ROWS", 0)
+        yield request.param
+
+
+both_routes = pytest.mark.usefixtures("route")
 
 
 def mix(x: int) -> int:
@@ -105,6 +120,7 @@ def tables(draw, most_rows=60):
     return np.array(values, dtype=np.float64).reshape(n, d), k
 
 
+@both_routes
 @given(tables(), st.sampled_from(["half", "multiple"]), st.data())
 def test_mondrian_is_algorithm_1(table, cut, data):
     x, k = table
@@ -119,17 +135,21 @@ def test_mondrian_by_variance_is_the_plain_one_where_sums_are_exact():
     assert (labels == as_labels(plain_mondrian(x, 5, spread="variance"), len(x))).all()
 
 
+@both_routes
 @given(tables())
 def test_mdav_is_the_plain_one(table):
     x, k = table
+    x = x * np.exp(0.37 * np.arange(x.shape[1]))  # ties of equal rows and of mirrored ones; none that only rounding would break
     assert (MDAV(k, n_jobs=1).fit_predict(x) == as_labels(plain_mdav(x, k), len(x))).all()
 
 
+@both_routes
 def test_mdav_with_bounds_is_the_plain_one_on_many_columns():
     x = np.random.default_rng(0).poisson(1.0, (400, 50)).astype(np.float32)
     assert (MDAV(6).fit_predict(x) == as_labels(plain_mdav(x, 6), len(x))).all()
 
 
+@both_routes
 @pytest.mark.parametrize("name", GROUPERS)
 @given(tables(most_rows=120))
 def test_every_group_has_at_least_k(name, table):
@@ -191,6 +211,7 @@ def test_cells_lose_less_than_mondrian_and_swaps_help():
     assert swapped < 0.7 * loss(x, Mondrian(5).fit_predict(x))
 
 
+@both_routes
 def test_cells_divide_rows_that_are_all_alike():
     labels = Cells(3, random_state=0).fit_predict(np.zeros((2000, 2)))
     assert np.bincount(labels).min() >= 3
@@ -204,6 +225,7 @@ def test_standardized_spread_ignores_units():
     assert (Mondrian(5).fit_predict(x) != Mondrian(5).fit_predict(scaled)).any()
 
 
+@both_routes
 def test_multiples_of_k_leave_smaller_groups():
     x = np.random.default_rng(0).normal(size=(500, 3))
     assert np.bincount(Mondrian(32).fit_predict(x)).max() > 60
@@ -215,6 +237,7 @@ def test_more_dimensions_to_search_than_there_are_means_all_of_them():
     np.testing.assert_array_equal(Mondrian(5, 9216).fit_predict(x), Mondrian(5).fit_predict(x))
 
 
+@both_routes
 @pytest.mark.parametrize("name", GROUPERS)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_nan_and_infinity_are_refused(name, bad):
@@ -231,6 +254,7 @@ def test_sampled_dimensions_refuse_nan_too():
             Mondrian(2, 1, spread=spread, random_state=0).fit_predict(x)
 
 
+@both_routes
 @pytest.mark.parametrize("name", GROUPERS)
 def test_wrong_parameters_are_named(name):
     x = np.ones((7, 2))
@@ -242,7 +266,7 @@ def test_wrong_parameters_are_named(name):
         GROUPERS[name](2.5).fit_predict(x)
     with pytest.raises(InputError, match="shape"):
         GROUPERS[name](2).fit_predict(np.ones(7))
-    with pytest.raises(InputError, match="numbers are needed"):
+    with pytest.raises(InputError, match="needs numbers"):
         GROUPERS[name](2).fit_predict(np.array([["a"], ["b"], ["c"]]))
     with pytest.raises(InputError, match="n_jobs"):
         GROUPERS[name](2, n_jobs=0).fit_predict(x)
@@ -251,7 +275,7 @@ def test_wrong_parameters_are_named(name):
 def test_options_are_checked():
     x = np.ones((9, 2))
     for grouper, words in (
-        (Mondrian(2, 0), "search_dims must be at least 1"),
+        (Mondrian(2, 0), "search_dims must be None .all. or a whole number of at least 1"),
         (Mondrian(2, spread="iqr"), "spread must be one of"),
         (Mondrian(2, cut="third"), "cut must be one of"),
         (Mondrian(2, random_state=-1), "random_state"),
@@ -290,6 +314,40 @@ def test_every_public_grouper_is_listed():
     assert {name for name in grouping.__all__ if isinstance(getattr(grouping, name), type)} == {
         c.__name__ for c in GROUPERS.values()
     }
+
+
+def kernels_instead(monkeypatch, grouper, x):
+    with monkeypatch.context() as patch:
+        patch.setattr(small, "ROWS", 0)
+        return clone(grouper).fit_predict(x)
+
+
+@pytest.mark.parametrize("k", [2, 7, 20])
+@pytest.mark.parametrize("d", [1, 3, 40])
+def test_numpy_and_kernels_make_the_same_groups(k, d, monkeypatch):
+    x = np.random.default_rng(10 * k + d).normal(size=(200, d))
+    for grouper in (
+        Mondrian(k),
+        Mondrian(k, cut="multiple"),
+        MDAV(k),
+        Cells(k, cell_size=200),
+        Cells(k, cell_size=200, sweeps=9),
+    ):
+        assert np.array_equal(grouper.fit_predict(x), kernels_instead(monkeypatch, grouper, x)), grouper
+
+
+def test_small_tables_need_no_kernels():
+    """Neither numba nor a kernel is imported for them, so nothing can be compiled."""
+    code = """
+import sys
+import numpy as np
+from omokage.method.grouping import MDAV, Cells, Mondrian
+x = np.random.default_rng(0).normal(size=(100, 3))
+for grouper in (Mondrian(3), MDAV(3), Cells(3)):
+    grouper.fit_predict(x)
+sys.exit("numba" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 @pytest.mark.data

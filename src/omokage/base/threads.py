@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from ..errors import InputError
+from .parameters import THREADS
 
 T = TypeVar("T")
 
@@ -25,8 +25,7 @@ class Pool:
 
     def __init__(self, n_jobs: int | None) -> None:
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        if n_jobs is not None and n_jobs < 1:
-            raise InputError(f"n_jobs must be None (all cores) or at least 1, but it is {n_jobs}")
+        THREADS.check("n_jobs", n_jobs)
         self.threads = n_jobs or available
         self._executor = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 

@@ -10,9 +10,11 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from ..base.compiling import announce
 from ..base.plain import plain
 from ..errors import MissingExtra, OmokageError
 from . import compare, demo, evaluate, faces, learn, models, photo, table, verify
+from .console import err
 
 # Read when scikit-learn's threads start: on shared cores, waiting busily for each other makes boosting several times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -78,6 +80,7 @@ def main(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):  # "?" for a sign that a terminal or a Windows pipe cannot show
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    announce(lambda what: err.print(f"          {what}"))
     try:
         code = app(args=arguments, prog_name="omokage", standalone_mode=False)
     except UsageError as error:

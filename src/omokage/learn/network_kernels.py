@@ -17,8 +17,11 @@ exactly, contributes nothing. Zero is within every clip; NaN is not.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
+
+from ..base.compiling import kernel
+
+_entry, _inner = kernel(), kernel(cached=False)
 
 CHUNK = 256
 # ‖y‖² (or ‖y‖₁) up to which a record takes part. Below it the norm is exact to its rounding for every clip of at
@@ -26,13 +29,13 @@ CHUNK = 256
 LARGEST = 2.0**600
 
 
-@nb.njit(nogil=True, cache=True)
+@_inner
 def _layer(flat, rows, start, width):
     """A ``(width, rows)`` view of a workspace in which the layers lie one after the other."""
     return flat[start * rows : (start + width) * rows].reshape((width, rows))
 
 
-@nb.njit(nogil=True, cache=True)
+@_inner
 def _weigh(weights, y, out):
     """``out = weightsᵀ y``, each column (record) computed alone and always in the same order."""
     m, rows = y.shape
@@ -51,7 +54,7 @@ def _weigh(weights, y, out):
                 total[r] += a * y0[r]
 
 
-@nb.njit(nogil=True, cache=True)
+@_inner
 def _forward(theta, sizes, rows, acts, alone):
     """Fill in all layers from the input layer, which must be there already; the last one holds logits."""
     at, start = 0, 0
@@ -74,7 +77,7 @@ def _forward(theta, sizes, rows, acts, alone):
         start += m
 
 
-@nb.njit(nogil=True, cache=True)
+@_inner
 def _softmax(logits):
     k, rows = logits.shape
     for r in range(rows):
@@ -89,7 +92,7 @@ def _softmax(logits):
             logits[j, r] /= total
 
 
-@nb.njit(nogil=True, cache=True)
+@_inner
 def _backward(theta, sizes, rows, acts, deltas, labels, alone):
     """Error signals of softmax and cross-entropy, layer by layer from the end."""
     start = 0
@@ -120,7 +123,7 @@ def _backward(theta, sizes, rows, acts, deltas, labels, alone):
                     below[i, r] = 0.0
 
 
-@nb.njit(nogil=True, cache=True)
+@_inner
 def _norms(sizes, rows, acts, deltas, order, out):
     """Each record's gradient norm, L1 or L2; infinite for a record that must not take part."""
     ys, ds = np.empty(rows), np.empty(rows)
@@ -140,7 +143,7 @@ def _norms(sizes, rows, acts, deltas, order, out):
             out[r] = np.inf
 
 
-@nb.njit(nogil=True, cache=True)
+@_inner
 def _column_sums(values, order, out):
     """``Σ |v|`` or ``Σ v²`` of each column."""
     out[:] = 0.0
@@ -154,7 +157,7 @@ def _column_sums(values, order, out):
                 out[r] += row[r] * row[r]
 
 
-@nb.njit(nogil=True, cache=True)
+@_inner
 def _clip(sizes, rows, acts, deltas, norms, target):
     """Scale each record's error signals so that its norm is at most ``target``; empty a record whose norm is infinite."""
     factors = np.ones(rows)
@@ -176,7 +179,7 @@ def _clip(sizes, rows, acts, deltas, norms, target):
             d[:, r] = 0.0
 
 
-@nb.njit(nogil=True, cache=True)
+@_inner
 def _add_products(sizes, rows, acts, deltas, piece, grad):
     """Add the records' gradients, whose error signals may have been scaled, to ``grad``."""
     at, start = 0, 0
@@ -198,14 +201,14 @@ def _add_products(sizes, rows, acts, deltas, piece, grad):
         start += m
 
 
-@nb.njit(nogil=True, cache=True)
+@_inner
 def _load(X, index, first, rows, acts):
     y = _layer(acts, rows, 0, X.shape[1])
     for r in range(rows):
         y[:, r] = X[index[first + r]]
 
 
-@nb.njit(nogil=True, cache=True)
+@_entry
 def gradient_sum(theta, sizes, X, labels, index, order, clip):
     """Sum of the gradients of the records ``index``, each clipped to ``clip`` in the norm ``order`` (0: not clipped).
 
@@ -229,7 +232,7 @@ def gradient_sum(theta, sizes, X, labels, index, order, clip):
     return grad
 
 
-@nb.njit(nogil=True, cache=True)
+@_entry
 def quantized_sum(theta, sizes, X, labels, index, low, high, step):
     """Sum over records of gradients clipped coordinate by coordinate, each rounded to whole grid steps first.
 
@@ -262,7 +265,7 @@ def quantized_sum(theta, sizes, X, labels, index, low, high, step):
     return grad
 
 
-@nb.njit(nogil=True, cache=True)
+@_inner
 def _steps(y, d, low, high, step):
     """``Σ_r round(clip(y_r d_r) / step)``; exact, because the sum of a piece stays far below 2⁵³."""
     total = 0.0
@@ -274,7 +277,7 @@ def _steps(y, d, low, high, step):
     return np.int64(total)
 
 
-@nb.njit(nogil=True, cache=True)
+@_entry
 def sgd_epoch(theta, sizes, X, labels, order, batch, rate, decay, is_weight, low, high):
     """One pass of the paper's equations 5 and 6 over the records in ``order``; ``low`` and ``high`` bound the parameters."""
     space = np.sum(sizes) * min(CHUNK, batch)
@@ -297,7 +300,7 @@ def sgd_epoch(theta, sizes, X, labels, order, batch, rate, decay, is_weight, low
             theta[p] = min(max(v, low[p]), high[p])
 
 
-@nb.njit(nogil=True, cache=True)
+@_entry
 def probabilities(theta, sizes, X):
     """Class probabilities of every row."""
     acts = np.empty(np.sum(sizes) * min(CHUNK, X.shape[0]))
@@ -314,7 +317,7 @@ def probabilities(theta, sizes, X):
     return out
 
 
-@nb.njit(nogil=True, cache=True)
+@_entry
 def record_norms(theta, sizes, X, labels, order):
     """Gradient norm of each record, as ``gradient_sum`` sees it."""
     space = np.sum(sizes) * min(CHUNK, X.shape[0])

@@ -13,26 +13,29 @@ caller refills. A group is never begun and given up, because that would favour s
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
+
+from ..base.compiling import kernel
+
+_entry, _inner = kernel(), kernel(cached=False)
 
 GROUP = 64
 
 
-@nb.njit(nogil=True, cache=True)
+@_entry
 def most_words(bits):
     """What a group of samples with so many bits can use at most: every coin to its last digit, signs, accept steps."""
     return bits * 128 + 1 + GROUP
 
 
-@nb.njit(nogil=True, cache=True)
+@_inner
 def _next(words, cursor):
     word = words[cursor[0]]
     cursor[0] += 1
     return word
 
 
-@nb.njit(nogil=True, cache=True)
+@_inner
 def _coins(words, cursor, high, low):
     """Sixty-four coins, each one with probability ``(high·2**64 + low) / 2**128``."""
     undecided = ~np.uint64(0)
@@ -51,7 +54,7 @@ def _coins(words, cursor, high, low):
     return ones
 
 
-@nb.njit(nogil=True, cache=True)
+@_inner
 def _signed(words, cursor, high, low, out):
     """Up to sixty-four discrete Laplace samples: geometric with a sign, where minus zero is left out.
 
@@ -72,7 +75,7 @@ def _signed(words, cursor, high, low, out):
     return kept
 
 
-@nb.njit(nogil=True, cache=True)
+@_entry
 def laplace(words, cursor, high, low, out, filled):
     """Fill ``out`` from ``filled`` on, as far as the words go; returns how far it is filled."""
     group = np.empty(GROUP, np.int64)
@@ -84,7 +87,7 @@ def laplace(words, cursor, high, low, out, filled):
     return filled
 
 
-@nb.njit(nogil=True, cache=True)
+@_entry
 def gaussian(words, cursor, high, low, out, filled, sigma, proposal, margin, doubts):
     """The same for the discrete Gaussian, by rejection from a discrete Laplace of scale ``proposal``.
 

@@ -1,7 +1,11 @@
-"""Running a map inside a release: a fresh copy with its seed set, finite output, and the way back."""
+"""Running the parts of a release: a fresh copy of each with its seed set, finite output, usable labels, and the way back.
+
+A map needs ``fit`` and ``transform``, a grouper ``k`` and ``fit_predict``; none of them needs to know scikit-learn.
+"""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -9,7 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from ..errors import MapError
+from ..base.matrix import Labels
+from ..errors import InputError, MapError, NotEnoughPeople
 
 
 def describe(part: Any) -> str:
@@ -18,20 +23,79 @@ def describe(part: Any) -> str:
         return "Identity()"
     if isinstance(part, Pipeline):
         return " + ".join(describe(step) for _, step in part.steps)
+    own: Any = type(part).__repr__
+    if own is object.__repr__:  # which would tell an address in memory
+        return f"{type(part).__name__}()"
     return " ".join(repr(part).split())
 
 
 def seeded(part: Any, seed: int) -> Any:
-    """A fresh copy whose unset seeds are set."""
-    copy = clone(part)
-    unset = [name for name, value in copy.get_params().items() if name.split("__")[-1] == "random_state" and value is None]
-    return copy.set_params(**dict.fromkeys(unset, seed % 2**32))
+    """A fresh copy whose unset seeds are set, so that the part that was given is left as it is.
+
+    scikit-learn's parts are cloned, all others copied deeply. What cannot be copied (it holds an open file, say) is used itself.
+    A seed is set where there is a ``random_state`` that is None. A map without ``fit_transform`` is given one.
+    """
+    fresh = _copied(part)
+    parameters = fresh.get_params() if hasattr(fresh, "get_params") and hasattr(fresh, "set_params") else {}
+    unset = [name for name, value in parameters.items() if name.split("__")[-1] == "random_state" and value is None]
+    if unset:
+        fresh.set_params(**dict.fromkeys(unset, seed % 2**32))
+    elif not parameters and getattr(fresh, "random_state", seed) is None:
+        fresh.random_state = seed % 2**32
+    if hasattr(fresh, "transform") and not hasattr(fresh, "fit_transform"):
+        _give_fit_transform(fresh)
+    return fresh
+
+
+def _copied(part: Any) -> Any:
+    if hasattr(part, "get_params"):
+        try:
+            return clone(part)
+        except (TypeError, RuntimeError):  # its get_params is not scikit-learn's, or its constructor changes what it is given
+            pass
+    try:
+        return copy.deepcopy(part)
+    except (TypeError, ValueError, AttributeError, NotImplementedError, RecursionError, copy.Error):
+        return part
+
+
+def _give_fit_transform(part: Any) -> None:
+    def fit_transform(X: Any, y: Any = None) -> Any:
+        part.fit(X)  # whatever it returns
+        return part.transform(X)
+
+    try:
+        part.fit_transform = fit_transform
+    except AttributeError:
+        raise MapError(f"the map {describe(part)} has no fit_transform and cannot be given one: write fit_transform") from None
+
+
+def labels_of(grouper: Any, z: NDArray[Any]) -> Labels:
+    """Group rows: labels 0, 1, …, with at least k rows under each, whatever numbers the grouper itself uses.
+
+    Raises
+    ------
+    NotEnoughPeople
+        If a group has fewer than k rows; rows that a clusterer calls noise (−1) are such a group if they are few.
+    """
+    labels = np.asarray(grouper.fit_predict(z))
+    who = describe(grouper)
+    if labels.shape != (len(z),) or labels.dtype.kind not in "iu":
+        gave = f"{labels.dtype} of shape {labels.shape}"
+        raise InputError(f"the grouper {who} must give a whole number for each of {len(z)} rows: it gave {gave}")
+    names, numbered, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    if len(names) and sizes.min() < grouper.k:
+        raise NotEnoughPeople(f"the grouper {who} made a group of {sizes.min()} rows, fewer than k = {grouper.k}: take another")
+    return numbered.astype(np.int64)
 
 
 def finite(z: Any, part: Any) -> NDArray[Any]:
+    """What a map gave, as a matrix of finite numbers."""
     out = np.asarray(z)
+    if out.ndim != 2 or out.dtype.kind not in "fiub":
+        raise MapError(f"the map {describe(part)} must give rows of numbers: it gave {out.dtype} of shape {out.shape}")
     if not np.isfinite(out).all():
-        raise MapError(f"the map {describe(part)} gave NaN or infinity")
+        raise MapError(f"the map {describe(part)} gave NaN or infinity: take another, or scale the data first")
     return out
 
 

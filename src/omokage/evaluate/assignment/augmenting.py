@@ -9,15 +9,17 @@ the float64 certificate finds.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from omokage.evaluate.assignment import transport_kernels
-from omokage.evaluate.assignment.candidates import BYTES_PER_CANDIDATE, Candidates, Floats, Ints
+from omokage.evaluate.assignment.candidates import BYTES_PER_CANDIDATE, Candidates, Ints
 from omokage.evaluate.assignment.duality import row_excess
 
-SCANS = 2_000_000  # columns scanned between two looks at the clock
-Members = tuple[Ints, Ints, Ints, Ints, Floats]
+if TYPE_CHECKING:
+    from omokage.evaluate.assignment.transport_kernels import Members
+
+SCANS = 2_000_000  # columns scanned before the time is checked again
 
 
 def complete(problem: Candidates, column: Ints, until: float, memory: int) -> tuple[Ints, float, float]:
@@ -39,13 +41,15 @@ def complete(problem: Candidates, column: Ints, until: float, memory: int) -> tu
 
 def _augment_all(problem: Candidates, column: Ints, until: float, memory: int) -> bool:
     """Bring in all rows by shortest paths; False if time or memory ended it before."""
+    from omokage.evaluate.assignment import transport_kernels
+
     n = problem.n
     free, need = np.empty(n, np.int64), np.empty(n, np.int64)
     problem.refresh_outlived()
     members = _members(problem, column)
-    left = transport_kernels.keep_tight(problem.table, problem.price, members, free)
+    left = transport_kernels.keep_tight(problem.lists, problem.price, members, free)
     while left:
-        left, count, _ = transport_kernels.augment(free, left, problem.table, problem.price, members, need, SCANS)
+        left, count, _ = transport_kernels.augment(free, left, problem.lists, problem.price, members, need, SCANS)
         if time.monotonic() > until:
             return False
         if count == 0:
@@ -60,9 +64,11 @@ def _augment_all(problem: Candidates, column: Ints, until: float, memory: int) -
 
 
 def _members(problem: Candidates, column: Ints) -> Members:
+    from omokage.evaluate.assignment.transport_kernels import Members
+
     start = np.concatenate([[0], np.cumsum(problem.capacity)])
     own = -2 * np.einsum("ij,ij->i", problem.x, problem.y[column])
-    return start, np.zeros(problem.columns, np.int64), np.empty(problem.n, np.int64), column, own
+    return Members(start, np.zeros(problem.columns, np.int64), np.empty(problem.n, np.int64), column, own)
 
 
 def _fill_room(problem: Candidates, column: Ints) -> None:

@@ -6,17 +6,29 @@ many threads there are.
 
 from __future__ import annotations
 
-import numba as nb
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
+
+from ...base.compiling import MINIMA, SUMS, kernel
 
 CHUNK = 64  # values looked at together: a chunk whose least value is no candidate is skipped
 
-_jit = nb.njit(nogil=True, cache=True)
-# Minima may be taken in any order (that is what lets them use vector registers); there is no NaN by construction.
-_min = nb.njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "reassoc"})
+_entry, _inner, _entry_sum = kernel(), kernel(cached=False), kernel(reorder=SUMS)
+_entry_min, _inner_min = kernel(reorder=MINIMA), kernel(cached=False, reorder=MINIMA)
 
 
-@_min
+class Best(NamedTuple):
+    """What may be among the best of each row of a block, in no order; all of it is written."""
+
+    value: NDArray[np.float32]  # (rows, room)
+    column: NDArray[np.int32]  # (rows, room)
+    size: NDArray[np.int64]  # (rows,): how many are gathered
+    bound: NDArray[np.float32]  # (rows,): only values below are gathered
+
+
+@_inner_min
 def _least(values, begin, end):
     least = values[begin]
     for j in range(begin + 1, end):
@@ -24,14 +36,7 @@ def _least(values, begin, end):
     return least
 
 
-@_min
-def block_minima(values, least):
-    """Lower ``least`` to the minimum of every row of a block of values."""
-    for b in range(values.shape[0]):
-        least[b] = min(least[b], _least(values[b], 0, values.shape[1]))
-
-
-@_min
+@_entry_min
 def raise_to_columns(values, row_value, most):
     """Raise ``most[j]`` to the maximum of ``row_value[b] - values[b, j]``."""
     for b in range(values.shape[0]):
@@ -41,7 +46,7 @@ def raise_to_columns(values, row_value, most):
             most[j] = max(most[j], u - row[j])
 
 
-@_jit
+@_inner
 def _keep_smallest(value, column, size, keep):
     """Move the ``keep`` smallest of the first ``size`` values to the front (quickselect); return the largest kept."""
     low, high, k = 0, size - 1, keep - 1
@@ -70,17 +75,18 @@ def _keep_smallest(value, column, size, keep):
     return most
 
 
-@_jit
-def collect(values, first, keep, value, column, size, bound):
-    """Take from a block of values those that may be among the ``keep`` smallest of their row.
+@_entry
+def collect(values, first, keep, best):
+    """Take from a block of values those that may be among the ``keep`` smallest of their row, into ``best``.
 
-    ``value[b, :size[b]]`` and ``column[b, :size[b]]`` gather what is below ``bound[b]``; a full buffer is cut back to
-    ``keep`` entries, which lowers the bound. ``first`` is the column number of the block's first column.
+    A full buffer is cut back to ``keep`` entries, which lowers the bound. ``first`` is the column number of the block's
+    first column.
     """
+    value, column = best.value, best.column
     room, width = value.shape[1], values.shape[1]
     for b in range(values.shape[0]):
         row = values[b]
-        top, filled = bound[b], size[b]
+        top, filled = best.bound[b], best.size[b]
         for begin in range(0, width, CHUNK):
             end = min(begin + CHUNK, width)
             if _least(row, begin, end) >= top:
@@ -93,37 +99,25 @@ def collect(values, first, keep, value, column, size, bound):
                     if filled == room:
                         top = _keep_smallest(value[b], column[b], filled, keep)
                         filled = keep
-        bound[b], size[b] = top, filled
+        best.bound[b], best.size[b] = top, filled
 
 
-@nb.njit(nogil=True, cache=True, fastmath={"nsz", "contract", "reassoc"})
-def _dot(a, b):
-    total = 0.0
-    for k in range(a.shape[0]):
-        total += a[k] * b[k]
-    return total
+@_entry
+def cut_back(best, keep):
+    """Bring the ``keep`` smallest of every row to the front, and ``bound`` to the largest of them."""
+    for b in range(best.size.shape[0]):
+        best.bound[b] = _keep_smallest(best.value[b], best.column[b], best.size[b], keep)
+        best.size[b] = keep
 
 
-@_jit
-def finish_lists(rows, x, y, price, slack, value, column, size, table):
-    """Write the gathered candidates of ``rows`` as lists: float64 costs, sorted by value, with their thresholds."""
-    lists, cost, stale, threshold = table
-    keep = lists.shape[1]
+@_entry_sum
+def exact_costs(rows, x, y, column, cost):
+    """−2 x·y in float64 of every row in ``rows`` with its candidates, into ``cost``."""
     for b in range(rows.shape[0]):
-        i = rows[b]
-        threshold[i] = np.inf
-        if keep < price.shape[0]:
-            threshold[i] = _keep_smallest(value[b], column[b], size[b], keep) - slack[i]
-        exact = np.empty(keep)
-        now = np.empty(keep)
-        for t in range(keep):
-            j = column[b, t]
-            exact[t] = -2.0 * _dot(x[i], y[j])
-            now[t] = exact[t] + price[j]
-        order = np.argsort(now)
-        for t in range(keep):
-            s = order[t]
-            lists[i, t], cost[i, t], stale[i, t] = column[b, s], exact[s], now[s]
-        # What was left out was left out by float32; the best of the list is taken to be the best of all, and the
-        # float64 certificate has the last word.
-        threshold[i] = max(threshold[i], stale[i, 0])
+        a = x[rows[b]]
+        for t in range(column.shape[1]):
+            c = y[column[b, t]]
+            total = 0.0
+            for j in range(a.shape[0]):
+                total += a[j] * c[j]
+            cost[b, t] = -2.0 * total

@@ -5,26 +5,32 @@ worth less. Prices only rise, so the threshold stays a lower bound for good, and
 passes the threshold; only then the row is compared with all columns again.
 
 The comparison is a float32 matrix product, block by block. Float32 decides which columns are listed, never what they cost;
-what it may have missed is found by the float64 certificate of :mod:`omokage.evaluate.assignment.transport`.
+what it may have missed is found by the float64 certificate (:mod:`.duality`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omokage.evaluate.assignment import candidate_kernels, transport_kernels
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Table = tuple[NDArray[np.int32], Floats, Floats, Floats]
 
 ROWS, COLUMNS = 256, 4096  # a block of values: 4 MiB of float32, which stays in the last-level cache
 BYTES_PER_CANDIDATE = 20  # column, cost, stale value
+
+
+class Lists(NamedTuple):
+    """The candidates of every row, sorted by ``stale``. Kernels read them; only a refresh writes them."""
+
+    column: NDArray[np.int32]  # (n, width)
+    cost: Floats  # (n, width), in float64
+    stale: Floats  # (n, width): cost plus price when the list was made, a lower bound since then
+    threshold: Floats  # (n,): no column left out is worth less
 
 
 class Candidates:
@@ -46,12 +52,12 @@ class Candidates:
         self._y32 = np.zeros((self.columns, rank + 1), np.float32)  # the last coordinate carries the price
         self._y32[:, :rank] = y @ basis
         self._reach = 2 * np.sqrt((x * x).sum(1)) * np.sqrt((y * y).sum(1).max())  # (n,)
-        self.table: Table = _empty_table(self.n, min(width, self.columns))
+        self.lists = _empty_lists(self.n, min(width, self.columns))
 
     @property
     def width(self) -> int:
         """Columns per list."""
-        return int(self.table[0].shape[1])
+        return int(self.lists.column.shape[1])
 
     @property
     def reach(self) -> float:
@@ -70,19 +76,20 @@ class Candidates:
 
     def refresh_outlived(self) -> None:
         """Make anew every list whose best value has passed its threshold."""
+        from omokage.evaluate.assignment import transport_kernels
+
         need = np.empty(self.n, np.int64)
-        while count := transport_kernels.outlived(self.table, self.price, need):
+        while count := transport_kernels.outlived(self.lists, self.price, need):
             self.refresh(need[:count].copy())
 
     def exhausted(self, rows: Ints) -> bool:
         """Whether a fresh list in ``rows`` is all ties, so that only a longer one can help."""
-        _, _, stale, threshold = self.table
-        first = stale[rows, 0]
-        return bool((threshold[rows] - first <= 1e-12 * (self._reach[rows] + np.abs(first))).any())
+        first = self.lists.stale[rows, 0]
+        return bool((self.lists.threshold[rows] - first <= 1e-12 * (self._reach[rows] + np.abs(first))).any())
 
     def widen(self) -> None:
         """Double the lists."""
-        self.table = _empty_table(self.n, min(2 * self.width, self.columns))
+        self.lists = _empty_lists(self.n, min(2 * self.width, self.columns))
         self.refresh()
 
     def row_minima(self) -> NDArray[np.float32]:
@@ -94,13 +101,15 @@ class Candidates:
         def one(a: int) -> None:
             for b in range(0, self.columns, COLUMNS):
                 values = x[a : a + ROWS] @ self._y32[b : b + COLUMNS].T
-                candidate_kernels.block_minima(values, least[a : a + ROWS])
+                np.minimum(least[a : a + ROWS], values.min(axis=1), out=least[a : a + ROWS])
 
         self._each(one, range(0, len(x), ROWS))
         return least
 
     def lower_prices(self) -> None:
         """Lower every price until some row is indifferent: the best prices for the present row values (c-transform)."""
+        from omokage.evaluate.assignment import candidate_kernels
+
         least = self.row_minima()
         self._y32[:, -1] = 0
         most = np.full(self.columns, -np.inf, np.float32)
@@ -136,26 +145,46 @@ class Candidates:
 
     def _refresh_block(self, rows: Ints, slack: Floats) -> None:
         bound = np.full(len(rows), np.inf, np.float32)
-        lists, cost, _, threshold = self.table
-        if self.width < self.columns and np.isfinite(threshold[rows]).all():
+        lists = self.lists
+        if self.width < self.columns and np.isfinite(lists.threshold[rows]).all():
             # The old list already holds as many columns as are wanted: nothing above its worst can enter.
-            bound[:] = (cost[rows] + self.price[lists[rows]]).max(axis=1) + 2 * slack[rows]
+            bound[:] = (lists.cost[rows] + self.price[lists.column[rows]]).max(axis=1) + 2 * slack[rows]
         if not self._collect(rows, slack, bound):
             self._collect(rows, slack, np.full(len(rows), np.inf, np.float32))
 
     def _collect(self, rows: Ints, slack: Floats, bound: NDArray[np.float32]) -> bool:
+        from omokage.evaluate.assignment import candidate_kernels
+
         count, keep = len(rows), self.width
         room = 2 * keep + candidate_kernels.CHUNK
-        value, column = np.empty((count, room), np.float32), np.empty((count, room), np.int32)
-        size = np.zeros(count, np.int64)
+        best = candidate_kernels.Best(
+            np.empty((count, room), np.float32), np.empty((count, room), np.int32), np.zeros(count, np.int64), bound
+        )
         part = self._x32[rows]
         for first in range(0, self.columns, COLUMNS):
             values = part @ self._y32[first : first + COLUMNS].T
-            candidate_kernels.collect(values, first, keep, value, column, size, bound)
-        if (size < keep).any():
+            candidate_kernels.collect(values, first, keep, best)
+        if (best.size < keep).any():
             return False
-        candidate_kernels.finish_lists(rows, self.x, self.y, self.price, slack, value, column, size, self.table)
+        threshold, cost = np.full(count, np.inf), np.empty((count, keep))
+        if keep < self.columns:
+            candidate_kernels.cut_back(best, keep)
+            threshold = best.bound - slack[rows]
+        column = best.column[:, :keep]
+        candidate_kernels.exact_costs(rows, self.x, self.y, column, cost)
+        self._write(rows, column, cost, threshold)
         return True
+
+    def _write(self, rows: Ints, column: NDArray[np.int32], cost: Floats, threshold: Floats) -> None:
+        """Make these the lists of ``rows``."""
+        now = cost + self.price[column]
+        order = np.argsort(now, axis=1)
+        lists = self.lists
+        for target, values in ((lists.column, column), (lists.cost, cost), (lists.stale, now)):
+            target[rows] = np.take_along_axis(values, order, axis=1)
+        # What was left out was left out by float32; the best of the list is taken to be the best of all, and the
+        # float64 certificate has the last word.
+        lists.threshold[rows] = np.maximum(threshold, lists.stale[rows, 0])
 
 
 def _row_space(y: Floats) -> Floats:
@@ -164,5 +193,5 @@ def _row_space(y: Floats) -> Floats:
     return np.ascontiguousarray(direction[:, weight > 1e-13 * max(float(weight[-1]), 1e-300)])
 
 
-def _empty_table(n: int, width: int) -> Table:
-    return np.zeros((n, width), np.int32), np.zeros((n, width)), np.zeros((n, width)), np.full(n, -np.inf)
+def _empty_lists(n: int, width: int) -> Lists:
+    return Lists(np.zeros((n, width), np.int32), np.zeros((n, width)), np.zeros((n, width)), np.full(n, -np.inf))

@@ -12,8 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from omokage.evaluate.assignment import candidate_kernels
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -34,7 +32,7 @@ def row_excess(x: Floats, y: Floats, price: Floats, column: Ints, threads: int) 
         for b in range(0, len(y), COLUMNS):
             values = doubled[part] @ y[b : b + COLUMNS].T
             values += price[b : b + COLUMNS]
-            candidate_kernels.block_minima(values, least[part])
+            np.minimum(least[part], values.min(axis=1), out=least[part])
         own[part] = np.einsum("ij,ij->i", doubled[part], y[column[part]]) + price[column[part]]
 
     with ThreadPoolExecutor(threads) as pool:

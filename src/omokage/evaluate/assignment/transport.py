@@ -6,7 +6,7 @@ problem: n rows to G distinct columns with capacities that sum to n. The paper d
 
 Method: start prices and an ε-scaled auction (:mod:`.auction`), then shortest augmenting paths on sparse lists of candidate
 columns (:mod:`.augmenting`, :mod:`.candidates`), then a certificate against all pairs in float64 (:mod:`.duality`); rows it
-finds wrong are solved again until none is left.
+finds wrong are solved again until none is left. Small problems go to SciPy (:mod:`.small`), with the same certificate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from omokage.errors import InputError
-from omokage.evaluate.assignment.auction import auction_dense, auction_lazy, start_prices
+from omokage.evaluate.assignment import small
+from omokage.evaluate.assignment.auction import auction_on_lists, auction_on_matrix, start_prices
 from omokage.evaluate.assignment.augmenting import complete
 from omokage.evaluate.assignment.candidates import BYTES_PER_CANDIDATE, Candidates, Floats, Ints
 from omokage.evaluate.assignment.duality import row_excess
@@ -122,6 +123,11 @@ def solve_transport(
     """
     begun = time.monotonic()
     x, y, room = _checked(rows, centers, capacity)
+    if len(x) <= small.ROWS and max_seconds is None:
+        column, price = small.solve_small(x, y, room)
+        gap, rounding = certify(x, y, room, column, price, threads=threads)
+        if gap <= rounding:  # as a rule; where rounding was in the way, the solver below has more patience
+            return _assignment(x, y, column, price, gap, rounding, begun)
     until = np.inf if max_seconds is None else begun + max_seconds
     with threadpool_limits(1, "blas"):  # our threads work on blocks; BLAS threads would only be in their way
         shift, center = x.mean(0), room @ y / len(x)
@@ -130,12 +136,16 @@ def solve_transport(
         problem = Candidates(x - shift, y - center, room, width, threads or os.cpu_count() or 1)
         offset = (problem.y**2).sum(1) - 2 * problem.y @ (shift - center)  # squared distance − (−2 x·y), by column
         start_prices(problem, offset)
-        column = auction_dense(problem, until) if dense else auction_lazy(problem, until)
+        column = auction_on_matrix(problem, until) if dense else auction_on_lists(problem, until)
         column, gap, rounding = complete(problem, column, until, memory)
+    return _assignment(x, y, column, problem.price - offset, gap, rounding, begun)
+
+
+def _assignment(x: Floats, y: Floats, column: Ints, price: Floats, gap: float, rounding: float, begun: float) -> Assignment:
     cost = float(((x - y[column]) ** 2).sum())
     return Assignment(
         column=column,
-        price=problem.price - offset,
+        price=price,
         cost=cost,
         dual=cost - gap,
         gap=gap,

@@ -1,30 +1,66 @@
 """Compiled kernels of the transport solver: bids, and shortest augmenting paths.
 
-A row keeps a list of its best columns, sorted by ``stale``: their values (cost plus price) when the list was made. Prices
-only rise, so a stale value is a lower bound of the present one, and a scan may stop at the first stale value above what
-it already has. ``threshold`` bounds the columns left out in the same way. These four arrays travel together as ``table``:
-lists, cost, stale, threshold.
-
-``members`` is start, count, who, column, own: column ``g`` holds the rows ``who[start[g]:start[g] + count[g]]`` and has
-room for ``start[g + 1] - start[g]``; ``column[i]`` is the row's column or -1, ``own[i]`` its cost there.
+A row keeps a list of its best columns, sorted by their values (cost plus price) when the list was made. Prices only rise, so such
+a stale value is a lower bound of the present one, and a scan may stop at the first stale value above what it already has. What
+travels together is a named tuple: :class:`~.candidates.Lists`, :class:`Auction`, :class:`Members`, :class:`Tree`.
 """
 
 from __future__ import annotations
 
-import numba as nb
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
+
+from ...base.compiling import MINIMA, kernel
 
 UNSEEN, DONE = -1, -2  # where a column is that is not in the heap
 CHUNK = 128  # values looked at together by the dense bids
 
-_jit = nb.njit(nogil=True, cache=True)
-_min = nb.njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "reassoc"})
+_entry, _inner, _inner_min = kernel(), kernel(cached=False), kernel(cached=False, reorder=MINIMA)
 
 
-@_jit
-def _best_two(candidates, cost, stale, price):
-    """The best column of one row, its place in the list, its value, and the second best value."""
-    best, second, place = np.inf, np.inf, -1
+class Auction(NamedTuple):
+    """Bids: column ``g`` keeps the highest, as a heap, in ``[start[g], start[g] + count[g])``. Written, but for ``start``."""
+
+    start: NDArray[np.int64]  # (G + 1,)
+    count: NDArray[np.int64]  # (G,)
+    bids: NDArray[np.float64]  # (n,)
+    who: NDArray[np.int64]  # (n,): the row that bids
+
+
+class Queue(NamedTuple):
+    """A ring of rows that have to bid; ``state`` is where it begins and how many there are. Written."""
+
+    rows: NDArray[np.int64]  # (n + 1,)
+    state: NDArray[np.int64]  # (2,)
+
+
+class Members(NamedTuple):
+    """Who is where: column ``g`` holds the rows ``who[start[g] : start[g] + count[g]]``. Written, but for ``start``."""
+
+    start: NDArray[np.int64]  # (G + 1,): there is room for start[g + 1] − start[g]
+    count: NDArray[np.int64]  # (G,)
+    who: NDArray[np.int64]  # (n,)
+    column: NDArray[np.int64]  # (n,): a row's column, or −1
+    own: NDArray[np.float64]  # (n,): its cost there
+
+
+class Tree(NamedTuple):
+    """A search for a shortest path, over columns. Written."""
+
+    key: NDArray[np.float64]  # (G,): length of the shortest path so far
+    via: NDArray[np.int64]  # (G,): the last row on it
+    heap: NDArray[np.int64]  # (G,): columns reached, the nearest first
+    place: NDArray[np.int64]  # (G,): where a column is in the heap, or UNSEEN, or DONE
+    done: NDArray[np.int64]  # (G,): columns scanned, in order
+
+
+@_inner
+def _best_two(lists, i, price):
+    """The best column of row ``i``, its place in the list, its value, and the second best value."""
+    candidates, cost, stale = lists.column[i], lists.cost[i], lists.stale[i]
+    best, second, place = np.inf, np.inf, np.int64(-1)
     for t in range(candidates.shape[0]):
         if stale[t] >= second:
             break
@@ -36,7 +72,7 @@ def _best_two(candidates, cost, stale, price):
     return place, best, second
 
 
-@_jit
+@_inner
 def _sift_down(bids, who, begin, size):
     t = 0
     while True:
@@ -53,7 +89,7 @@ def _sift_down(bids, who, begin, size):
         t = child
 
 
-@_jit
+@_inner
 def _sift_up(bids, who, begin, t):
     while t > 0:
         parent = (t - 1) >> 1
@@ -65,8 +101,8 @@ def _sift_up(bids, who, begin, t):
         t = parent
 
 
-@_jit
-def _offer(i, g, amount, price, auction, queue, head, size):
+@_inner
+def _offer(i, g, amount, price, auction, ring, head, size):
     """Column ``g`` takes the bid of row ``i``; its lowest bidder, if it is full, goes back to the queue."""
     start, count, bids, who = auction
     begin, capacity = start[g], start[g + 1] - start[g]
@@ -76,7 +112,7 @@ def _offer(i, g, amount, price, auction, queue, head, size):
         bids[begin + t], who[begin + t] = amount, i
         _sift_up(bids, who, begin, t)
     else:
-        queue[(head + size) % queue.shape[0]] = who[begin]
+        ring[(head + size) % ring.shape[0]] = who[begin]
         size += 1
         bids[begin], who[begin] = amount, i
         _sift_down(bids, who, begin, capacity)
@@ -85,35 +121,35 @@ def _offer(i, g, amount, price, auction, queue, head, size):
     return size
 
 
-@_jit
-def bid(table, price, auction, epsilon, queue, state, need, most_need):
+@_entry
+def bid(lists, price, auction, epsilon, queue, need, most_need):
     """Let the rows in the queue bid until it is empty or ``most_need`` rows have outlived their lists.
 
     A column keeps its highest bids, as many as its capacity; once full its price is the lowest of them (auction with
-    similar objects). ``auction`` is start, count, bids, who; ``state`` holds head and size of the ring ``queue``.
+    similar objects). ``price``, ``auction``, ``queue`` and ``need`` are written.
     """
-    lists, cost, stale, threshold = table
+    ring, state, threshold = queue.rows, queue.state, lists.threshold
     head, size = state[0], state[1]
     needed = 0
     while size > 0 and needed < most_need:
-        i = queue[head]
-        head = (head + 1) % queue.shape[0]
+        i = ring[head]
+        head = (head + 1) % ring.shape[0]
         size -= 1
-        place, best, second = _best_two(lists[i], cost[i], stale[i], price)
+        place, best, second = _best_two(lists, i, price)
         if best > threshold[i]:
             need[needed] = i
             needed += 1
             continue
-        g = lists[i, place]
+        g = np.int64(lists.column[i, place])
         second = min(second, threshold[i])
         if second == np.inf:
             second = best  # the only column there is
-        size = _offer(i, g, price[g] + (second - best) + epsilon, price, auction, queue, head, size)
+        size = _offer(i, g, price[g] + (second - best) + epsilon, price, auction, ring, head, size)
     state[0], state[1] = head, size
     return needed
 
 
-@_min
+@_inner_min
 def _least_sum(cost, price, begin, end):
     least = np.float32(np.inf)
     for j in range(begin, end):
@@ -122,19 +158,20 @@ def _least_sum(cost, price, begin, end):
     return least
 
 
-@_jit
-def bid_dense(cost, price, rounded, auction, epsilon, queue, state, most_bids):
-    """The same auction over whole rows of float32 costs; ``rounded`` is the price in float32."""
+@_entry
+def bid_dense(cost, price, rounded, auction, epsilon, queue, most_bids):
+    """The same auction over whole rows of float32 costs; ``rounded`` is the price in float32, and written too."""
+    ring, state = queue.rows, queue.state
     head, size = state[0], state[1]
     columns = cost.shape[1]
     made = 0
     while size > 0 and made < most_bids:
-        i = queue[head]
-        head = (head + 1) % queue.shape[0]
+        i = ring[head]
+        head = (head + 1) % ring.shape[0]
         size -= 1
         made += 1
         row = cost[i]
-        g, best, second = 0, np.float32(np.inf), np.float32(np.inf)
+        g, best, second = np.int64(0), np.float32(np.inf), np.float32(np.inf)
         for begin in range(0, columns, CHUNK):
             end = min(begin + CHUNK, columns)
             if _least_sum(row, rounded, begin, end) >= second:
@@ -147,36 +184,35 @@ def bid_dense(cost, price, rounded, auction, epsilon, queue, state, most_bids):
                     second = value
         if columns == 1:
             second = best
-        size = _offer(i, g, price[g] + np.float64(second - best) + epsilon, price, auction, queue, head, size)
+        size = _offer(i, g, price[g] + np.float64(second - best) + epsilon, price, auction, ring, head, size)
         rounded[g] = price[g]
     state[0], state[1] = head, size
 
 
-@_jit
-def outlived(table, price, need):
-    """Rows whose best listed value is above their threshold, so that a column left out may be better."""
-    lists, cost, stale, threshold = table
+@_entry
+def outlived(lists, price, need):
+    """Rows whose best listed value is above their threshold, so that a column left out may be better, into ``need``."""
+    threshold = lists.threshold
     needed = 0
-    for i in range(lists.shape[0]):
-        _, best, _ = _best_two(lists[i], cost[i], stale[i], price)
+    for i in range(threshold.shape[0]):
+        _, best, _ = _best_two(lists, i, price)
         if best > threshold[i]:
             need[needed] = i
             needed += 1
     return needed
 
 
-@_jit
-def keep_tight(table, price, members, free):
+@_entry
+def keep_tight(lists, price, members, free):
     """Free every row that is not at its best column; give free rows their best column while it has room.
 
-    ``column[i]`` is the row's column or -1, ``own[i]`` its cost there. Returns the number of rows left free.
+    ``members`` and ``free`` are written. Returns the number of rows left free.
     """
-    lists, cost, stale, _ = table
     start, count, _, column, own = members
-    n = lists.shape[0]
+    n = column.shape[0]
     count[:] = 0
     for i in range(n):
-        place, best, _ = _best_two(lists[i], cost[i], stale[i], price)
+        place, best, _ = _best_two(lists, i, price)
         g = column[i]
         column[i] = -1
         if g >= 0 and own[i] + price[g] <= best:
@@ -185,17 +221,17 @@ def keep_tight(table, price, members, free):
     for i in range(n):
         if column[i] >= 0:
             continue
-        place, best, _ = _best_two(lists[i], cost[i], stale[i], price)
-        g = lists[i, place]
+        place, best, _ = _best_two(lists, i, price)
+        g = np.int64(lists.column[i, place])
         if count[g] < start[g + 1] - start[g]:
-            _join(i, g, cost[i, place], members)
+            _join(i, g, lists.cost[i, place], members)
         else:
             free[left] = i
             left += 1
     return left
 
 
-@_jit
+@_inner
 def _join(i, g, its_cost, members):
     start, count, who, column, own = members
     who[start[g] + count[g]] = i
@@ -204,7 +240,7 @@ def _join(i, g, its_cost, members):
     own[i] = its_cost
 
 
-@_jit
+@_inner
 def _lift(heap, place, key, t):
     """Move the node at ``t`` of a heap of columns up to where its key belongs."""
     node = heap[t]
@@ -219,7 +255,7 @@ def _lift(heap, place, key, t):
     place[node] = t
 
 
-@_jit
+@_inner
 def _pop(heap, place, key, size):
     """Take the node of least key from a heap of ``size`` columns and mark it as done."""
     node = heap[0]
@@ -243,17 +279,16 @@ def _pop(heap, place, key, size):
     return node
 
 
-@_jit
-def _relax(i, base, table, price, members, tree, size, limit):
+@_inner
+def _relax(i, base, lists, price, members, tree, size, limit):
     """Reach columns through row ``i``; ``limit`` is the least key of a reached column with room."""
-    lists, cost, stale, _ = table
-    start, count, _, _, _ = members
+    start, count = members.start, members.count
     key, via, heap, place, _ = tree
-    for t in range(lists.shape[1]):
-        if base + stale[i, t] >= limit:
+    for t in range(lists.column.shape[1]):
+        if base + lists.stale[i, t] >= limit:
             break
-        h = lists[i, t]
-        reached = base + cost[i, t] + price[h]
+        h = np.int64(lists.column[i, t])
+        reached = base + lists.cost[i, t] + price[h]
         if place[h] == DONE or reached >= limit or (place[h] != UNSEEN and reached >= key[h]):
             continue
         if place[h] == UNSEEN:
@@ -268,10 +303,9 @@ def _relax(i, base, table, price, members, tree, size, limit):
     return size, limit
 
 
-@_jit
-def _shift(end, i, table, members, via):
+@_inner
+def _shift(end, i, lists, members, via):
     """Move every row of the shortest path one column on; the last one takes the room in ``end``."""
-    lists, cost, _, _ = table
     start, count, who, column, own = members
     h = end
     slot = start[h] + count[h]
@@ -282,9 +316,9 @@ def _shift(end, i, table, members, via):
         who[slot] = r
         column[r] = h
         t = 0
-        while lists[r, t] != h:
+        while lists.column[r, t] != h:
             t += 1
-        own[r] = cost[r, t]
+        own[r] = lists.cost[r, t]
         if r == i:
             return
         slot = start[g]
@@ -293,18 +327,18 @@ def _shift(end, i, table, members, via):
         h = g
 
 
-@_jit
-def _search(i, table, price, members, tree):
+@_inner
+def _search(i, lists, price, members, tree):
     """Shortest paths from row ``i`` until a column with room, or until a column left out of a list could be nearer.
 
     Returns the column with room or -1, the number of columns scanned, the heap's size, and the final distance.
     """
-    threshold = table[3]
+    threshold = lists.threshold
     start, count, who, _, own = members
     key, _, heap, place, done = tree
     horizon = threshold[i]  # no path over a column left out is shorter than this
-    size, limit = _relax(i, 0.0, table, price, members, tree, 0, horizon)
-    finished = 0
+    size, limit = _relax(i, 0.0, lists, price, members, tree, np.int64(0), horizon)
+    finished = np.int64(0)
     while size > 0 and key[heap[0]] < horizon:
         g = _pop(heap, place, key, size)
         size -= 1
@@ -317,15 +351,15 @@ def _search(i, table, price, members, tree):
             r = who[s]
             base = key[g] - (own[r] + price[g])
             horizon = min(horizon, base + threshold[r])
-            size, limit = _relax(r, base, table, price, members, tree, size, min(limit, horizon))
-    return -1, finished, size, horizon
+            size, limit = _relax(r, base, lists, price, members, tree, size, min(limit, horizon))
+    return np.int64(-1), finished, size, horizon
 
 
-@_jit
-def _mark_used_up(i, finished, table, price, members, done, need, needed, marked):
+@_inner
+def _mark_used_up(i, finished, lists, price, members, done, need, needed, marked):
     """Note the scanned rows whose lists are nearly used up, so that they are made anew together."""
-    _, _, stale, threshold = table
-    start, _, who, _, own = members
+    stale, threshold = lists.stale, lists.threshold
+    start, who, own = members.start, members.who, members.own
     if not marked[i]:
         need[needed], marked[i] = i, True
         needed += 1
@@ -340,28 +374,28 @@ def _mark_used_up(i, finished, table, price, members, done, need, needed, marked
     return needed
 
 
-@_jit
-def augment(free, left, table, price, members, need, deadline):
+@_entry
+def augment(free, left, lists, price, members, need, most_scans):
     """Give free rows columns by shortest augmenting paths; prices stay feasible and every taken pair stays tight.
 
     A search that comes as far as a threshold raises the prices up to there, leaves its row free, and notes the rows
     whose lists have to be made anew. Returns the numbers of rows still free (at the front of ``free``), of rows noted
-    in ``need``, and of columns scanned; it stops early after ``deadline`` scans.
+    in ``need``, and of columns scanned; it stops early after ``most_scans``. All but ``lists`` is written.
     """
     columns = price.shape[0]
     key, via = np.empty(columns), np.empty(columns, np.int64)
     heap, done = np.empty(columns, np.int64), np.empty(columns, np.int64)
     place = np.full(columns, UNSEEN, np.int64)
-    tree = (key, via, heap, place, done)
+    tree = Tree(key, via, heap, place, done)
     marked = np.zeros(free.shape[0], np.bool_)
-    still, needed, scanned = 0, 0, 0
+    still, needed, scanned = np.int64(0), np.int64(0), np.int64(0)
     for f in range(left):
         i = free[f]
-        if scanned > deadline:
+        if scanned > most_scans:
             free[still] = i
             still += 1
             continue
-        end, finished, size, distance = _search(i, table, price, members, tree)
+        end, finished, size, distance = _search(i, lists, price, members, tree)
         scanned += finished
         for s in range(finished):
             price[done[s]] += distance - key[done[s]]
@@ -369,9 +403,9 @@ def augment(free, left, table, price, members, need, deadline):
         for s in range(size):
             place[heap[s]] = UNSEEN
         if end >= 0:
-            _shift(end, i, table, members, via)
+            _shift(end, i, lists, members, via)
         else:
             free[still] = i
             still += 1
-            needed = _mark_used_up(i, finished, table, price, members, done, need, needed, marked)
+            needed = _mark_used_up(i, finished, lists, price, members, done, need, needed, marked)
     return still, needed, scanned

@@ -8,21 +8,25 @@ Every step is linear in n. What it gives and costs is in docs/grouping.md.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from ...base.matrix import Labels, Matrix, as_matrix, require_finite
+from ...base.matrix import Labels, Matrix, require_finite
+from ...base.parameters import SEED, THREADS, K, Rules, optional, whole
 from ...base.seeds import seed_from
 from ...base.threads import Pool, pieces
 from ...errors import InputError
-from . import cells_kernels as kernel
+from . import small
 from .leading import rough_head
+from .rows import Grouper
+
+WIDTH = 16  # members of a near group that a row may change places with
 
 
-class Cells(ClusterMixin, BaseEstimator):
+class Cells(Grouper, ClusterMixin, BaseEstimator):
     """Groups of k to 2k − 1 near rows: k-means cells, MDAV within a cell, then exchanges that lower the loss.
 
     Parameters
@@ -30,7 +34,8 @@ class Cells(ClusterMixin, BaseEstimator):
     k : int
         Least number of rows in a group.
     cell_size : int or None
-        Rows a cell aims at; None means 32 k. Larger cells lose less and take longer.
+        Rows a cell aims at; None means 32 k, or one cell for a table of up to 2,048 rows. Larger cells lose less and take
+        longer.
     sweeps : int
         How often every row looks for a better group; 0 leaves MDAV's groups as they are.
     random_state : int or None
@@ -44,6 +49,14 @@ class Cells(ClusterMixin, BaseEstimator):
     >>> Cells(k=2, random_state=0).fit_predict(np.array([[22.0], [24.0], [26.0], [31.0], [39.0]]))
     array([1, 1, 1, 0, 0])
     """
+
+    parameters: ClassVar[Rules] = {
+        "k": K,
+        "cell_size": optional(whole(4), "32 k"),
+        "sweeps": whole(0),
+        "random_state": SEED,
+        "n_jobs": THREADS,
+    }
 
     def __init__(
         self,
@@ -62,20 +75,24 @@ class Cells(ClusterMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Cells:
         """Group the rows of ``X``; the groups are in ``labels_``."""
-        x = as_matrix(X, self.k)
+        x = self._rows(X)
         limit = 32 * self.k if self.cell_size is None else self.cell_size
         if limit < 2 * self.k:
             raise InputError(f"cell_size must be at least 2 k = {2 * self.k}, but it is {limit}")
-        if self.sweeps < 0:
-            raise InputError(f"sweeps must be at least 0, but it is {self.sweeps}")
+        one_cell = self.cell_size is None or len(x) <= limit + limit // 2
         with Pool(self.n_jobs) as pool:
             require_finite(x, pool)
-            self.labels_ = self._group(x, limit, np.uint64(seed_from(self.random_state)), pool)
+            if one_cell and small.is_small(x):
+                self.labels_ = small.cell(x, self.k, self.sweeps, WIDTH)
+            else:
+                self.labels_ = self._group(x, limit, np.uint64(seed_from(self.random_state)), pool)
         self.n_groups_ = int(self.labels_.max()) + 1
         return self
 
     def _group(self, x: Matrix, limit: int, seed: np.uint64, pool: Pool) -> Labels:
         """Divide the whole set with all threads, then give each cell to one thread."""
+        from . import cells_kernels as kernel
+
         rows = np.arange(len(x))
         labels = np.empty(len(x), dtype=np.int64)
         edges = np.array([0, len(x)])
@@ -84,13 +101,11 @@ class Cells(ClusterMixin, BaseEstimator):
             head = _padded(rough_head(x, 64, pool))
             edges = _divide(head, rows, self.k, limit, seed, pool)
 
+        settings = kernel.Settings(self.k, limit, self.sweeps, WIDTH)
+
         def group(c: int) -> int:
             part = rows[edges[c] : edges[c + 1]]
-            return int(
-                kernel.group_cells(
-                    x, head, part, np.uint64(c + 2), self.k, limit, self.sweeps, 16, seed, labels
-                )
-            )  # fmt: skip
+            return int(kernel.group_cells(x, head, part, np.uint64(c + 2), settings, seed, labels))
 
         # the largest cells first, so that no thread is left with one at the end
         order = np.argsort(-np.diff(edges), kind="stable")
@@ -110,8 +125,10 @@ def _divide(
     head: NDArray[np.float32], rows: NDArray[np.int64], k: int, limit: int, seed: np.uint64, pool: Pool
 ) -> NDArray[np.int64]:
     """The first division into cells: ``rows`` is put in their order; where each begins."""
+    from . import cells_kernels as kernel
+
     n, q = head.shape
-    b = kernel.branches_for(n, limit)
+    b = kernel.branches(n, limit)
     centres, norms = np.empty((b, q), np.float32), np.empty(b, np.float32)
     kernel.learn_centres(head, rows, seed, np.uint64(1), centres, norms)
     which = np.empty(n, dtype=np.int64)

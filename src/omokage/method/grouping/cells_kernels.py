@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import numba as nb
+from typing import NamedTuple
+
 import numpy as np
 
+from ...base.compiling import SUMS, kernel
 from .mdav_kernels import mdav, swap
 from .mondrian_kernels import mix
 
@@ -13,11 +15,27 @@ SAMPLE = 16  # records a cell's centre is learned from
 ROUNDS = 3  # of Lloyd's algorithm
 TILE = 64  # records that meet the centres together
 
-_jit = nb.njit(nogil=True, cache=True)
-_sum = nb.njit(nogil=True, cache=True, fastmath={"nsz", "contract", "reassoc"})
+_entry, _entry_sum, _inner = kernel(), kernel(reorder=SUMS), kernel(cached=False)
 
 
-@_sum
+class Settings(NamedTuple):
+    """Least number of records in a group, records a cell aims at, and how the exchanges look for partners."""
+
+    k: int
+    limit: int
+    sweeps: int
+    width: int
+
+
+def branches(m: int, limit: int) -> int:
+    """Cells that a set of ``m`` records is divided into at once."""
+    return min(BRANCHES, max(2, (m + limit // 2) // limit))
+
+
+_branches = _inner(branches)
+
+
+@_entry_sum
 def nearest_centre(head, rows, centres, norms, out):
     """The centre nearest to each of ``head[rows]``: |h − c|² / 2 is |c|² / 2 − h · c, but for what all share."""
     b, q = centres.shape  # q is a multiple of four
@@ -46,7 +64,7 @@ def nearest_centre(head, rows, centres, norms, out):
             out[begin + i] = which[i]
 
 
-@_jit
+@_inner
 def _norms(centres, norms):
     for c in range(centres.shape[0]):
         norms[c] = 0
@@ -54,7 +72,7 @@ def _norms(centres, norms):
             norms[c] += centres[c, j] * centres[c, j] * centres.dtype.type(0.5)
 
 
-@_jit
+@_entry
 def learn_centres(head, rows, seed, node, centres, norms):
     """Centres for dividing ``head[rows]``: a few rounds of Lloyd on a sample that the node fixes."""
     m, (b, q) = rows.shape[0], centres.shape
@@ -90,7 +108,7 @@ def learn_centres(head, rows, seed, node, centres, norms):
     _norms(centres, norms)
 
 
-@_jit
+@_inner
 def settle(head, rows, centres, norms, k, which):
     """Give up centres with fewer than k records, the smallest first, until every cell holds none or at least k."""
     b = norms.shape[0]
@@ -114,7 +132,7 @@ def settle(head, rows, centres, norms, k, which):
         count[least] = 0
 
 
-@_jit
+@_inner
 def arrange(rows, which, count, spare, edges):
     """Sort ``rows`` by cell, keeping their order within; ``edges`` gets where cells begin. The number of cells."""
     place = np.empty(count.shape[0], np.int64)
@@ -134,34 +152,32 @@ def arrange(rows, which, count, spare, edges):
     return cells
 
 
-@_jit
+@_entry
 def finish(head, rows, centres, norms, k, limit, which, spare, edges):
     """From nearest centres to cells, in place; equal stretches where k-means cannot tell the records apart."""
     m = rows.shape[0]
     count = settle(head, rows, centres, norms, k, which)
     cells = arrange(rows, which, count, spare, edges)
     if cells == 1:
-        cells = branches_for(m, limit)
+        cells = _branches(m, limit)
         for c in range(cells + 1):
             edges[c] = c * m // cells
     return cells
 
 
-@_jit
-def branches_for(m, limit):
-    return min(BRANCHES, max(2, (m + limit // 2) // limit))
+@_entry
+def group_cells(x, head, rows, node, settings, seed, label):
+    """Divide ``rows`` into cells and group each; the number of groups.
 
-
-@_jit
-def group_cells(x, head, rows, node, k, limit, sweeps, width, seed, label):
-    """Divide ``rows`` into cells and group each; ``label``, by row number, counts from 0. The number of groups."""
-    m, d = rows.shape[0], x.shape[1]
+    ``rows`` is put in the cells' order, and ``label``, by row number, counts from 0.
+    """
+    m, d, limit = rows.shape[0], x.shape[1], settings.limit
     spare, which = np.empty(m, rows.dtype), np.empty(m, np.int64)
     edges = np.empty(BRANCHES + 1, np.int64)
     begins, ends = np.empty(m + 1, np.int64), np.empty(m + 1, np.int64)  # more cells than rows there cannot be
     nodes = np.empty(m + 1, np.uint64)
     begins[0], ends[0], nodes[0] = 0, m, np.uint64(node)
-    top, groups = 1, 0
+    top, groups = np.int64(1), np.int64(0)
     while top > 0:
         top -= 1
         lo, hi, here = begins[top], ends[top], nodes[top]
@@ -172,17 +188,17 @@ def group_cells(x, head, rows, node, k, limit, sweeps, width, seed, label):
                 for j in range(d):
                     a[i, j] = x[rows[lo + i], j]
             local = np.empty(size, np.int64)
-            found = group_cell(a, k, sweeps, width, local)
+            found = _group_cell(a, settings, local)
             for i in range(size):
                 label[rows[lo + i]] = groups + local[i]
             groups += found
             continue
-        b = branches_for(size, limit)
+        b = _branches(size, limit)
         centres, norms = np.empty((b, head.shape[1]), head.dtype), np.empty(b, head.dtype)
         part = rows[lo:hi]
         learn_centres(head, part, seed, here, centres, norms)
         nearest_centre(head, part, centres, norms, which[:size])
-        cells = finish(head, part, centres, norms, k, limit, which[:size], spare, edges)
+        cells = finish(head, part, centres, norms, settings.k, limit, which[:size], spare, edges)
         for c in range(cells):
             begins[top], ends[top] = lo + edges[c], lo + edges[c + 1]
             nodes[top] = mix(here) + np.uint64(c)
@@ -190,12 +206,10 @@ def group_cells(x, head, rows, node, k, limit, sweeps, width, seed, label):
     return groups
 
 
-@_jit
-def group_cell(a, k, sweeps, width, label):
+@_inner
+def _group_cell(a, settings, label):
     """MDAV over the records of one cell, then swaps."""
-    unbounded, nothing = np.empty((0, 0), a.dtype), np.empty(0, a.dtype)
-    no_axes, origin = np.empty((0, a.shape[1])), np.zeros(a.shape[1])
-    groups = mdav(a, np.arange(a.shape[0]), unbounded, nothing, nothing, no_axes, origin, k, label)
-    if sweeps > 0 and groups > 1:
-        swap(a, label, groups, k, sweeps, width)
+    groups = mdav(a, np.arange(a.shape[0]), None, settings.k, label)
+    if settings.sweeps > 0 and groups > 1:
+        swap(a, label, groups, settings.k, settings.sweeps, settings.width)
     return groups

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from ...base.matrix import as_matrix, require_finite
+from ...base.matrix import Labels, Matrix, require_finite
+from ...base.parameters import THREADS, K, Rules
 from ...base.threads import Pool
-from . import mdav_kernels as kernel
+from . import small
 from .leading import head_of
+from .rows import Grouper
 
 
-class MDAV(ClusterMixin, BaseEstimator):
+class MDAV(Grouper, ClusterMixin, BaseEstimator):
     """Groups of exactly k rows (the last of k to 2k − 1), each around a row far from the average.
 
     As long as 3k rows are left: the row farthest from their average and its k − 1 nearest become a group, then the row
@@ -34,22 +36,26 @@ class MDAV(ClusterMixin, BaseEstimator):
     array([1, 1, 1, 0, 0])
     """
 
+    parameters: ClassVar[Rules] = {"k": K, "n_jobs": THREADS}
+
     def __init__(self, k: int, *, n_jobs: int | None = None) -> None:
         self.k = k
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None) -> MDAV:
         """Group the rows of ``X``; the groups are in ``labels_``."""
-        x = as_matrix(X, self.k)
+        x = self._rows(X)
         with Pool(self.n_jobs) as pool:
             require_finite(x, pool)
-            head = head_of(x, 32, pool)
-        slack = np.float32(kernel.SLACK) * head.length
-        self.labels_ = np.empty(len(x), dtype=np.int64)
-        self.n_groups_ = int(
-            kernel.mdav(
-                x, np.arange(len(x)), np.ascontiguousarray(head.rows.T), head.rest, slack, head.axes, head.origin,
-                self.k, self.labels_,
-            )
-        )  # fmt: skip
+            self.labels_, self.n_groups_ = small.mdav(x, self.k) if small.is_small(x) else self._group(x, pool)
         return self
+
+    def _group(self, x: Matrix, pool: Pool) -> tuple[Labels, int]:
+        """With a bound on the leading coordinates, compiled."""
+        from . import mdav_kernels as kernel
+
+        head = head_of(x, 32, pool)
+        slack = np.float32(kernel.SLACK) * head.length
+        labels = np.empty(len(x), dtype=np.int64)
+        bound = kernel.Bound(np.ascontiguousarray(head.rows.T), head.rest, slack, head.axes, head.origin)
+        return labels, int(kernel.mdav(x, np.arange(len(x)), bound, self.k, labels))

@@ -8,17 +8,48 @@ bound lets through are measured in full, in double precision, so the groups are 
 
 from __future__ import annotations
 
-import numba as nb
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
+
+from ...base.compiling import SUMS, kernel
 
 CHUNK = 256  # records bounded at once
 SLACK = 1e-5  # of a squared length: more than single precision can lose in a bound
 
-_jit = nb.njit(nogil=True, cache=True)
-_sum = nb.njit(nogil=True, cache=True, fastmath={"nsz", "contract", "reassoc"})
+_entry, _inner, _inner_sum = kernel(), kernel(cached=False), kernel(cached=False, reorder=SUMS)
 
 
-@_sum
+class Bound(NamedTuple):
+    """What bounds a distance. The first three are by position and used up; None in place of all of it bounds nothing."""
+
+    head: NDArray[np.float32]  # (q, n)
+    rest: NDArray[np.float32]  # (n,)
+    slack: NDArray[np.float32]  # (n,) how far rounding may carry the bound
+    axes: NDArray[np.float64]  # (q, d)
+    origin: NDArray[np.float64]  # (d,)
+
+
+class Left(NamedTuple):
+    """Records that are in no group yet; all of it is written. ``rows`` is their row in x, ``ids`` their position as given."""
+
+    rows: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    total: NDArray[np.float64]  # (d,) their sum
+
+
+class Groups(NamedTuple):
+    """Groups while records are exchanged; all of it is written. ``member[g, :count[g]]`` are the records of group g."""
+
+    label: NDArray[np.int64]  # (m,)
+    count: NDArray[np.int64]  # (G,)
+    member: NDArray[np.int64]  # (G, 2k)
+    mean: NDArray[np.floating]  # (G, d)
+    own: NDArray[np.floating]  # (m,) squared distance from the own group's mean
+
+
+@_inner_sum
 def squared_distance(x, row, point):
     """|x[row] − point|² in double precision."""
     total = 0.0
@@ -28,34 +59,37 @@ def squared_distance(x, row, point):
     return total
 
 
-@_sum
-def _bound(head, rest, slack, begin, end, at, point_rest, point_slack, part):
+@_inner_sum
+def _limits(bound, begin, end, at, point_rest, point_slack, part):
     """Bound the squared distance of the records ``begin:end``: from above, or below if both point values are negative."""
     m = end - begin
     sign = part.dtype.type(1 if point_slack > 0 else -1)
-    r, e = rest[begin:end], slack[begin:end]  # views: indices from 0 are what lets the loops use vector registers
+    # views: indices from 0 are what lets the loops use vector registers
+    r, e = bound.rest[begin:end], bound.slack[begin:end]
     for i in range(m):
         v = r[i] + point_rest
         part[i] = v * v + sign * e[i] + point_slack
     for t in range(at.shape[0]):
         c = at[t]
-        h = head[t, begin:end]
+        h = bound.head[t, begin:end]
         for i in range(m):
             v = h[i] - c
             part[i] += v * v
 
 
-@_jit
-def _farthest(x, rows, point, head, rest, slack, at, point_rest, point_slack, part, n):
-    """Position of the record farthest from ``point``, the lowest row number among equals."""
-    best, best_row, where = -1.0, rows[0], 0
+@_inner
+def _farthest(x, rows, n, point, bound, at, part):
+    """Position of the record farthest from ``point``, the lowest row number among equals. Writes ``at`` and ``part``."""
+    best, best_row, where = -1.0, rows[0], np.int64(0)
     limit = part.dtype.type(-1)
     for i in range(CHUNK):
         part[i] = np.inf  # where nothing is bounded, every record is measured
+    if bound is not None:
+        point_rest, point_slack = _aim(point, bound, at)
     for begin in range(0, n, CHUNK):
         end = min(begin + CHUNK, n)
-        if at.shape[0] > 0:
-            _bound(head, rest, slack, begin, end, at, point_rest, point_slack, part)
+        if bound is not None:
+            _limits(bound, begin, end, at, point_rest, point_slack, part)
         for i in range(begin, end):
             if part[i - begin] < limit:
                 continue
@@ -66,7 +100,7 @@ def _farthest(x, rows, point, head, rest, slack, at, point_rest, point_slack, pa
     return where
 
 
-@_jit
+@_inner
 def _sift(dist, place, rows, k):
     """Restore the max-heap on (distance, row number) after its top was replaced."""
     t = 0
@@ -83,9 +117,9 @@ def _sift(dist, place, rows, k):
         t = c
 
 
-@_jit
-def _nearest(x, rows, point, head, rest, slack, at, point_rest, point_slack, part, n, dist, place):
-    """Positions of the k records nearest to ``point`` (by distance, then row number), into ``place``."""
+@_inner
+def _nearest(x, rows, n, point, bound, at, part, dist, place):
+    """Positions of the k records nearest to ``point`` (by distance, then row number), into ``place``; ``dist`` is written too."""
     k = place.shape[0]
     for t in range(k):
         dist[t] = np.inf
@@ -93,10 +127,12 @@ def _nearest(x, rows, point, head, rest, slack, at, point_rest, point_slack, par
     limit = part.dtype.type(np.inf)
     for i in range(CHUNK):
         part[i] = 0
+    if bound is not None:
+        point_rest, point_slack = _aim(point, bound, at)
     for begin in range(0, n, CHUNK):
         end = min(begin + CHUNK, n)
-        if at.shape[0] > 0:
-            _bound(head, rest, slack, begin, end, at, -point_rest, -point_slack, part)
+        if bound is not None:
+            _limits(bound, begin, end, at, -point_rest, -point_slack, part)
         for i in range(begin, end):
             if part[i - begin] > limit:
                 continue
@@ -108,9 +144,10 @@ def _nearest(x, rows, point, head, rest, slack, at, point_rest, point_slack, par
                 limit = part.dtype.type(dist[0])
 
 
-@_jit
-def _take(x, rows, ids, head, rest, slack, place, n, total, label, group):
+@_inner
+def _take(x, left, n, bound, place, label, group):
     """Give the records at ``place`` their group and close the gaps with the last records; the number left."""
+    rows, ids, total = left
     for t in range(1, place.shape[0]):  # ascending, so that gaps are closed from the end
         p, u = place[t], t
         while u > 0 and place[u - 1] > p:
@@ -124,23 +161,23 @@ def _take(x, rows, ids, head, rest, slack, place, n, total, label, group):
             total[j] -= x[rows[i], j]
         n -= 1
         rows[i], ids[i] = rows[n], ids[n]
-        if head.shape[0] > 0:
-            for j in range(head.shape[0]):
-                head[j, i] = head[j, n]
-            rest[i], slack[i] = rest[n], slack[n]
+        if bound is not None:
+            for j in range(bound.head.shape[0]):
+                bound.head[j, i] = bound.head[j, n]
+            bound.rest[i], bound.slack[i] = bound.rest[n], bound.slack[n]
     return n
 
 
-@_jit
-def _turn(point, origin, axes, at):
+@_inner
+def _aim(point, bound, at):
     """The head of ``point`` into ``at``; the length of its rest, and how far rounding may carry the bound."""
-    q = axes.shape[0]
+    axes, origin = bound.axes, bound.origin
     whole = 0.0
     for j in range(point.shape[0]):
         t = point[j] - origin[j]
         whole += t * t
     inside = 0.0
-    for t in range(q):
+    for t in range(axes.shape[0]):
         s = 0.0
         for j in range(point.shape[0]):
             s += (point[j] - origin[j]) * axes[t, j]
@@ -150,49 +187,46 @@ def _turn(point, origin, axes, at):
     return at.dtype.type(np.sqrt(max(whole - inside, 0.0))), at.dtype.type(SLACK * whole + 1e-30)
 
 
-@_jit
-def mdav(x, rows, head, rest, slack, axes, origin, k, label):
+@_entry
+def mdav(x, rows, bound, k, label):
     """MDAV over ``x[rows]``: ``label`` (by position in ``rows`` as given) becomes 0, 1, …; returns the count.
 
-    ``rows``, ``head``, ``rest`` and ``slack`` are used up. An empty ``head`` means that nothing is bounded.
+    ``rows`` and what ``bound`` holds by position are used up.
     """
-    n, d, q = rows.shape[0], x.shape[1], head.shape[0]
-    ids = np.arange(n)
-    total = np.zeros(d)
+    n, d = rows.shape[0], x.shape[1]
+    left = Left(rows, np.arange(n), np.zeros(d))
     for i in range(n):
         for j in range(d):
-            total[j] += x[rows[i], j]
-    point, at = np.empty(d), np.empty(q, rest.dtype)
-    part = np.empty(CHUNK, rest.dtype)
+            left.total[j] += x[rows[i], j]
+    q = 0
+    if bound is not None:
+        q = bound.head.shape[0]
+    point, at, part = np.empty(d), np.empty(q, np.float32), np.empty(CHUNK, np.float32)
     dist, place = np.empty(k), np.empty(k, np.int64)
-    group = 0
+    group = np.int64(0)
     while n >= 2 * k:
         for j in range(d):
-            point[j] = total[j] / n
-        pr, ps = _turn(point, origin, axes, at)
-        r = _farthest(x, rows, point, head, rest, slack, at, pr, ps, part, n)
-        for j in range(d):
-            point[j] = x[rows[r], j]
-        pr, ps = _turn(point, origin, axes, at)
-        _nearest(x, rows, point, head, rest, slack, at, pr, ps, part, n, dist, place)
+            point[j] = left.total[j] / n
+        r = rows[_farthest(x, rows, n, point, bound, at, part)]
         opposite = np.int64(-1)
-        if n >= 3 * k:
-            opposite = rows[_farthest(x, rows, point, head, rest, slack, at, pr, ps, part, n)]
-        n = _take(x, rows, ids, head, rest, slack, place, n, total, label, group)
-        group += 1
-        if opposite >= 0:
+        for side in range(2):
+            if side == 1:
+                if opposite < 0:
+                    break
+                r = opposite
             for j in range(d):
-                point[j] = x[opposite, j]
-            pr, ps = _turn(point, origin, axes, at)
-            _nearest(x, rows, point, head, rest, slack, at, pr, ps, part, n, dist, place)
-            n = _take(x, rows, ids, head, rest, slack, place, n, total, label, group)
+                point[j] = x[r, j]
+            _nearest(x, rows, n, point, bound, at, part, dist, place)
+            if side == 0 and n >= 3 * k:
+                opposite = rows[_farthest(x, rows, n, point, bound, at, part)]
+            n = _take(x, left, n, bound, place, label, group)
             group += 1
     for i in range(n):
-        label[ids[i]] = group
+        label[left.ids[i]] = group
     return group + 1
 
 
-@_sum
+@_inner_sum
 def _distance(a, i, b, k):
     """|a[i] − b[k]|² in the data's own precision."""
     total = a.dtype.type(0)
@@ -202,9 +236,10 @@ def _distance(a, i, b, k):
     return total
 
 
-@_jit
-def _refresh(a, count, member, mean, own, g):
+@_inner
+def _refresh(a, groups, g):
     """Mean of a group and its members' distances from it, summed anew so that no error grows."""
+    count, member, mean, own = groups.count, groups.member, groups.mean, groups.own
     for j in range(a.shape[1]):
         mean[g, j] = 0
     for t in range(count[g]):
@@ -216,38 +251,38 @@ def _refresh(a, count, member, mean, own, g):
         own[member[g, t]] = _distance(a, member[g, t], mean, g)
 
 
-@_jit
-def swap(a, label, groups, k, sweeps, width):
-    """Lower the loss of the groups of ``a``: move records out of groups above k, exchange pairs between groups.
+@_inner
+def swap(a, label, count, k, sweeps, width):
+    """Lower the loss of ``count`` groups of ``a``: move records out of groups above k, exchange pairs between groups.
 
     Every step is taken only if it lowers the sum of squared distances to the group means, so the loss never rises;
     sizes stay between k and 2k − 1. For each record the two nearest other groups are looked at, and in each about
-    ``width`` members, those that lie farthest from their mean.
+    ``width`` members, those that lie farthest from their mean. ``label`` is written.
     """
     m, d = a.shape
-    count = np.zeros(groups, np.int64)
-    member = np.empty((groups, 2 * k), np.int64)
-    mean = np.empty((groups, d), a.dtype)
-    own = np.empty(m, a.dtype)
+    member, mean = np.empty((count, 2 * k), np.int64), np.empty((count, d), a.dtype)
+    groups = Groups(label, np.zeros(count, np.int64), member, mean, np.empty(m, a.dtype))
     for i in range(m):
-        member[label[i], count[label[i]]] = i
-        count[label[i]] += 1
-    for g in range(groups):
-        _refresh(a, count, member, mean, own, g)
+        member[label[i], groups.count[label[i]]] = i
+        groups.count[label[i]] += 1
+    for g in range(count):
+        _refresh(a, groups, g)
     for _ in range(sweeps):
         changed = 0
         for x in range(m):
-            changed += _improve(a, label, k, count, member, mean, own, width, x)
+            changed += _improve(a, groups, k, width, x)
         if changed == 0:
             break
 
 
-@_jit
-def _improve(a, label, k, count, member, mean, own, width, x):
+@_inner
+def _improve(a, groups, k, width, x):
     """Take the best step that moves record ``x``; whether there was one."""
-    g = label[x]
-    first, second, d1, d2 = -1, -1, np.inf, np.inf
-    for h in range(count.shape[0]):
+    own, member, mean = groups.own, groups.member, groups.mean
+    g = groups.label[x]
+    nothing = np.int64(-1)  # typed: a literal −1 would have what it is given to compiled twice
+    first, second, d1, d2 = nothing, nothing, np.inf, np.inf
+    for h in range(groups.count.shape[0]):
         if h != g:
             dist = np.float64(_distance(a, x, mean, h))
             if dist < d1:
@@ -256,19 +291,19 @@ def _improve(a, label, k, count, member, mean, own, width, x):
             elif dist < d2:
                 second, d2 = h, dist
     best = 1e-6 * own[x]
-    target, partner = -1, -1
-    n = count[g]
+    target, partner = nothing, nothing
+    n = groups.count[g]
     for which in range(2):
         h = first if which == 0 else second
         dist = d1 if which == 0 else d2
         if h < 0:
             continue
-        c = count[h]
+        c = groups.count[h]
         if n > k and c < 2 * k - 1:
             gain = own[x] * n / (n - 1) - dist * c / (c + 1)
             if gain > best:
-                best, target, partner = gain, h, -1
-        floor = _far_limit(own, member, h, c, width)
+                best, target, partner = gain, h, nothing
+        floor = _far_limit(own, member[h, :c], width)
         for t in range(c):
             y = member[h, t]
             if own[y] >= floor:
@@ -278,23 +313,25 @@ def _improve(a, label, k, count, member, mean, own, width, x):
                     best, target, partner = gain, h, y
     if target < 0:
         return 0
-    _apply(a, label, count, member, mean, own, x, g, target, partner)
+    _apply(groups, x, g, target, partner)
+    _refresh(a, groups, g)
+    _refresh(a, groups, target)
     return 1
 
 
-@_jit
-def _far_limit(own, member, h, c, width):
+@_inner
+def _far_limit(own, members, width):
     """An own distance that about ``width`` of the members reach, by halving; 0 where there are no more than that."""
-    if c <= width:
+    if members.shape[0] <= width:
         return 0.0
     low, high = 0.0, 0.0
-    for t in range(c):
-        high = max(high, np.float64(own[member[h, t]]))
+    for y in members:
+        high = max(high, np.float64(own[y]))
     for _ in range(6):
         middle = (low + high) / 2
         reach = 0
-        for t in range(c):
-            reach += own[member[h, t]] >= middle
+        for y in members:
+            reach += own[y] >= middle
         if reach >= width:
             low = middle
         else:
@@ -302,26 +339,25 @@ def _far_limit(own, member, h, c, width):
     return low
 
 
-@_jit
-def _replace(member, count, g, old, new):
-    for t in range(count[g]):
-        if member[g, t] == old:
-            member[g, t] = new
+@_inner
+def _replace(groups, g, old, new):
+    for t in range(groups.count[g]):
+        if groups.member[g, t] == old:
+            groups.member[g, t] = new
             return
 
 
-@_jit
-def _apply(a, label, count, member, mean, own, x, g, h, y):
-    """Move ``x`` from group g to h, and ``y``, if there is one, back."""
+@_inner
+def _apply(groups, x, g, h, y):
+    """Move ``x`` from group g to h, and ``y``, if there is one, back; means and distances are left to the caller."""
+    count, member = groups.count, groups.member
     if y >= 0:
-        _replace(member, count, g, x, y)
-        _replace(member, count, h, y, x)
-        label[y] = g
+        _replace(groups, g, x, y)
+        _replace(groups, h, y, x)
+        groups.label[y] = g
     else:
-        _replace(member, count, g, x, member[g, count[g] - 1])
+        _replace(groups, g, x, member[g, count[g] - 1])
         count[g] -= 1
         member[h, count[h]] = x
         count[h] += 1
-    label[x] = h
-    _refresh(a, count, member, mean, own, g)
-    _refresh(a, count, member, mean, own, h)
+    groups.label[x] = h

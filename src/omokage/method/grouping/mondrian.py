@@ -7,20 +7,21 @@ are all alike is divided as any other.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from ...base.matrix import Labels, Matrix, as_matrix, refuse_not_finite, require_finite
+from ...base.matrix import Labels, Matrix, refuse_not_finite, require_finite
+from ...base.parameters import SEED, THREADS, K, Rules, choice, flag, optional, whole
 from ...base.seeds import seed_from
 from ...base.threads import Pool, pieces
-from ...errors import InputError
-from . import mondrian_kernels as kernel
+from . import small
+from .rows import Grouper
 
 
-class Mondrian(ClusterMixin, BaseEstimator):
+class Mondrian(Grouper, ClusterMixin, BaseEstimator):
     """Groups of at least k rows by halving the set at the dimension that is spread the most.
 
     Parameters
@@ -49,6 +50,15 @@ class Mondrian(ClusterMixin, BaseEstimator):
     array([0, 0, 0, 1, 1])
     """
 
+    parameters: ClassVar[Rules] = {
+        "k": K,
+        "search_dims": optional(whole(1), "all"),
+        "spread": choice("range", "variance"),
+        "standardize": flag(),
+        "cut": choice("half", "multiple"),
+        "random_state": SEED,
+        "n_jobs": THREADS,
+    }
     axis_parallel = True  # a category is best given to it as one ordered column, not as many of 0 and 1
 
     def __init__(
@@ -72,57 +82,55 @@ class Mondrian(ClusterMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Mondrian:
         """Group the rows of ``X``; the groups are in ``labels_``."""
-        x = as_matrix(X, self.k)
+        x = self._rows(X)
         search = x.shape[1] if self.search_dims is None else min(self.search_dims, x.shape[1])
-        if search < 1:
-            raise InputError(f"search_dims must be at least 1, but it is {search}")
-        for name, value, known in (
-            ("spread", self.spread, ("range", "variance")),
-            ("cut", self.cut, ("half", "multiple")),
-        ):
-            if value not in known:
-                raise InputError(f"{name} must be one of {', '.join(known)}, but it is {value!r}")
+        plain = search == x.shape[1] and self.spread == "range" and not self.standardize
         with Pool(self.n_jobs) as pool:
-            self.labels_ = self._grow(x, search, pool)
+            if search == x.shape[1]:
+                require_finite(x, pool)  # of sampled columns, those that are touched are looked at then
+            if plain and small.is_small(x):
+                self.labels_ = small.mondrian(x, self.k, self.cut == "multiple")
+            else:
+                self.labels_ = self._grow(x, search, pool)
         self.n_groups_ = int(self.labels_.max()) + 1
         return self
 
     def _grow(self, x: Matrix, search: int, pool: Pool) -> Labels:
         """Large sets are divided with all threads on one set, the others with one thread on each."""
+        from . import mondrian_kernels as kernel
+
         n = len(x)
-        if search == x.shape[1]:
-            require_finite(x, pool)
         weight = _inverse_deviation(x, pool) if self.standardize else np.ones(x.shape[1])
         rows = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
         starts = np.zeros(n, dtype=np.bool_)
         seed = np.uint64(seed_from(self.random_state))
-        variance, multiples = self.spread == "variance", self.cut == "multiple"
-        by_column = not x.flags.c_contiguous
-        large, small = [(0, n, 1)], []
+        multiples, variance = self.cut == "multiple", self.spread == "variance"
+        large, small_sets = [(0, n, 1)], []
         while large:
             lo, hi, node = large.pop()
             m = hi - lo
             if m < 2 * self.k or len(pieces(m, search)) == 1:
-                small.append((lo, hi, node))
+                small_sets.append((lo, hi, node))
                 continue
             part = rows[lo:hi]
             dims = _dims(seed, node, x.shape[1], search)
-            spread = _spread(x, part, dims, search, variance, by_column, pool)
-            j = kernel.widest(spread, weight, 2 if variance else 1, dims, search < x.shape[1])
-            cut = kernel.cut_at(m, self.k, multiples)
+            spread = _spread(x, part, dims, variance, pool)
+            j = dims[(spread * weight[dims] ** (2 if variance else 1)).argmax()]
+            cut = small.cut_at(m, self.k, multiples)
             kernel.split(x, j, part, cut, np.empty(m, x.dtype), np.empty(m, rows.dtype))
             large += [(lo, lo + cut, 2 * node), (lo + cut, hi, 2 * node + 1)]
 
         def grow(task: tuple[int, int, int]) -> bool:
             lo, hi, node = task
-            return bool(
-                kernel.grow(
-                    x, by_column, rows[lo:hi], lo, np.uint64(node), self.k, search, seed, variance, multiples,
-                    weight, starts,
-                )
-            )  # fmt: skip
+            a, b = (np.empty(search, np.float64 if variance else x.dtype) for _ in range(2))
+            ends = None if variance else kernel.Ends(a, b)
+            sums = kernel.Sums(a, b, np.empty(x.shape[1], x.dtype)) if variance else None
+            dims = np.empty(search, np.int64) if search < x.shape[1] else None
+            settings = kernel.Settings(self.k, search, seed, multiples)
+            part = rows[lo:hi]
+            return bool(kernel.grow(x, _by_column(x), ends, sums, dims, part, lo, np.uint64(node), settings, weight, starts))
 
-        if not all(pool.map(grow, small)):
+        if not all(pool.map(grow, small_sets)):
             refuse_not_finite(x)
         labels = np.empty(n, dtype=np.int64)
         labels[rows] = np.cumsum(starts) - 1
@@ -130,27 +138,31 @@ class Mondrian(ClusterMixin, BaseEstimator):
 
 
 def _dims(seed: np.uint64, node: int, d: int, search: int) -> NDArray[np.int64]:
-    dims = np.empty(search if search < d else 0, dtype=np.int64)
-    if search < d:
-        kernel.draw_dims(seed, np.uint64(node), d, dims)
+    """The dimensions that are compared for a set."""
+    if search == d:
+        return np.arange(d)
+    from . import mondrian_kernels as kernel
+
+    dims = np.empty(search, dtype=np.int64)
+    kernel.draw_dims(seed, np.uint64(node), d, dims)
     return dims
 
 
-def _spread(
-    x: Matrix,
-    rows: NDArray[Any],
-    dims: NDArray[np.int64],
-    search: int,
-    variance: bool,
-    by_column: bool,
-    pool: Pool,
-) -> NDArray[np.float64]:
-    """Spread of the searched columns over a large set, piece by piece."""
+def _by_column(x: Matrix) -> Literal[True] | None:
+    """True where a column lies in one piece; else None, because numba compiles nothing of what None rules out."""
+    return None if x.flags.c_contiguous else True
+
+
+def _spread(x: Matrix, rows: NDArray[Any], dims: NDArray[np.int64], variance: bool, pool: Pool) -> NDArray[np.float64]:
+    """Spread of the columns ``dims`` over a large set, piece by piece."""
+    from . import mondrian_kernels as kernel
+
+    search = len(dims)
     parts = pieces(len(rows), search)
-    sampled = search < x.shape[1]
     kind = np.float64 if variance else x.dtype
     low, high = np.empty((len(parts), search), kind), np.empty((len(parts), search), kind)
     shift = x[rows[0]].copy()
+    sampled = search < x.shape[1]
 
     def measure(p: int) -> bool:
         part = rows[parts[p][0] : parts[p][1]]
@@ -159,24 +171,22 @@ def _spread(
         if sampled:
             return bool(kernel.sampled_bounds(x, part, dims, low[p], high[p]))
         if variance:
-            kernel.column_sums(x, by_column, part, shift, low[p], high[p])
+            kernel.column_sums(x, _by_column(x), part, shift, low[p], high[p])
         else:
-            kernel.column_bounds(x, by_column, part, low[p], high[p])
+            kernel.column_bounds(x, _by_column(x), part, low[p], high[p])
         return True
 
     if not all(pool.map(measure, range(len(parts)))):
         refuse_not_finite(x)
-    spread = np.empty(search, dtype=np.float64)
     if variance:
-        kernel.variance_spread(low.sum(axis=0), high.sum(axis=0), len(rows), spread)
-    else:
-        kernel.range_spread(low.min(axis=0), high.max(axis=0), spread)
-    return spread
+        first, second = low.sum(axis=0), high.sum(axis=0)
+        return second - first * first / len(rows)
+    with np.errstate(over="ignore"):
+        return high.max(axis=0).astype(np.float64) - low.min(axis=0)
 
 
 def _inverse_deviation(x: Matrix, pool: Pool) -> NDArray[np.float64]:
     """1 / standard deviation of every column; 0 where a column is constant."""
     rows = np.arange(len(x), dtype=np.int64)
-    none = np.empty(0, dtype=np.int64)
-    deviation = np.sqrt(_spread(x, rows, none, x.shape[1], True, not x.flags.c_contiguous, pool) / len(x))
+    deviation = np.sqrt(_spread(x, rows, np.arange(x.shape[1]), True, pool) / len(x))
     return np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)

@@ -7,17 +7,45 @@ number of threads: the random dimensions of a set come from its place in the tre
 
 from __future__ import annotations
 
-import numba as nb
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
+
+from ...base.compiling import SUMS, kernel
+from . import small
 
 BLOCK = 2048  # columns handled at once, so that their two rows of bounds stay in a near cache
 
-_jit = nb.njit(nogil=True, cache=True)
-# Sums may be reassociated (that is what lets them use vector registers); NaN and infinity keep their meaning.
-_sum = nb.njit(nogil=True, cache=True, fastmath={"nsz", "contract", "reassoc"})
+_entry, _entry_sum = kernel(), kernel(reorder=SUMS)
+_inner, _inner_sum = kernel(cached=False), kernel(cached=False, reorder=SUMS)
 
 
-@_jit
+class Settings(NamedTuple):
+    """Least number of rows in a group, how many dimensions are compared, and where a set is cut."""
+
+    k: int
+    search: int
+    seed: np.uint64
+    multiples: bool
+
+
+class Ends(NamedTuple):
+    """Minimum and maximum of the compared columns; written."""
+
+    low: NDArray[np.floating]
+    high: NDArray[np.floating]
+
+
+class Sums(NamedTuple):
+    """Sum and sum of squares of the compared columns, less a shift; written."""
+
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    shift: NDArray[np.floating]
+
+
+@_inner
 def mix(x):
     """One step of SplitMix64: a 64-bit number that looks random for every input."""
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
@@ -26,7 +54,7 @@ def mix(x):
     return z ^ (z >> np.uint64(31))
 
 
-@_jit
+@_entry
 def draw_dims(seed, node, d, dims):
     """Fill ``dims`` with random different dimensions of ``d``, ascending; the node in the tree fixes which.
 
@@ -41,7 +69,7 @@ def draw_dims(seed, node, d, dims):
             taken += 1
 
 
-@_sum
+@_inner_sum
 def _fold_row(row, low, high):
     for j in range(row.shape[0]):
         v = row[j]
@@ -49,7 +77,7 @@ def _fold_row(row, low, high):
         high[j] = v if v > high[j] else high[j]
 
 
-@_sum
+@_inner_sum
 def _fold_eight(r0, r1, r2, r3, r4, r5, r6, r7, low, high):
     """Eight rows at once: the bounds are loaded and stored an eighth as often, which halves the time."""
     for j in range(r0.shape[0]):
@@ -67,11 +95,11 @@ def _fold_eight(r0, r1, r2, r3, r4, r5, r6, r7, low, high):
         high[j] = p if p > high[j] else high[j]
 
 
-@_sum
+@_entry_sum
 def column_bounds(x, by_column, rows, low, high):
     """Minimum and maximum of every column over ``rows``, into ``low`` and ``high``."""
     m, d = rows.shape[0], x.shape[1]
-    if by_column:
+    if by_column is not None:
         for j in range(d):
             least = x[rows[0], j]
             most = least
@@ -106,7 +134,7 @@ def column_bounds(x, by_column, rows, low, high):
             )
 
 
-@_sum
+@_inner_sum
 def _add_four(r0, r1, r2, r3, shift, first, second):
     """Four rows are added in the data's own precision, the fours in double."""
     for j in range(r0.shape[0]):
@@ -116,11 +144,11 @@ def _add_four(r0, r1, r2, r3, shift, first, second):
         second[j] += (p * p + q * q) + (r * r + s * s)
 
 
-@_sum
+@_entry_sum
 def column_sums(x, by_column, rows, shift, first, second):
     """Sum and sum of squares of every column over ``rows``, less ``shift`` so that little cancels."""
     m, d = rows.shape[0], x.shape[1]
-    if by_column:
+    if by_column is not None:
         for j in range(d):
             s1 = 0.0
             s2 = 0.0
@@ -154,7 +182,7 @@ def column_sums(x, by_column, rows, shift, first, second):
             )
 
 
-@_sum
+@_entry_sum
 def sampled_bounds(x, rows, dims, low, high):
     """As ``column_bounds``, for the columns named in ``dims``; False where one of their values is not finite."""
     check = x.dtype.type(0)
@@ -172,7 +200,7 @@ def sampled_bounds(x, rows, dims, low, high):
     return check == zero
 
 
-@_sum
+@_entry_sum
 def sampled_sums(x, rows, dims, shift, first, second):
     """As ``column_sums``, for the columns named in ``dims``; False where one of their values is not finite."""
     for t in range(dims.shape[0]):
@@ -190,33 +218,23 @@ def sampled_sums(x, rows, dims, shift, first, second):
     return total == 0.0
 
 
-@_jit
-def range_spread(low, high, spread):
-    for t in range(spread.shape[0]):
-        spread[t] = np.float64(high[t]) - np.float64(low[t])
-
-
-@_jit
-def variance_spread(first, second, m, spread):
-    for t in range(spread.shape[0]):
-        spread[t] = second[t] - first[t] * first[t] / m
-
-
-@_jit
-def widest(spread, weight, power, dims, sampled):
+@_inner
+def _widest(spread, weight, power, dims):
     """The dimension of largest weighted spread, the first among equals."""
     best = -1.0
     best_dim = np.int64(-1)
     for t in range(spread.shape[0]):
-        j = dims[t] if sampled else t
-        s = spread[t] * weight[j] ** power
+        j = np.int64(t)
+        if dims is not None:
+            j = dims[t]
+        s = spread[t] * (weight[j] if power == 1 else weight[j] * weight[j])
         if best_dim < 0 or s > best:
             best = s
             best_dim = j
     return best_dim
 
 
-@_jit
+@_inner
 def _smallest(v, rank):
     """The value at ``rank`` of the sorted array; reorders ``v`` (quickselect)."""
     a, b = 0, v.shape[0] - 1
@@ -243,7 +261,7 @@ def _smallest(v, rank):
     return v[rank]
 
 
-@_jit
+@_entry
 def split(x, j, rows, cut, values, spare):
     """Move the ``cut`` rows smallest in column ``j`` to the front; both parts keep ascending row numbers.
 
@@ -274,35 +292,50 @@ def split(x, j, rows, cut, values, spare):
         rows[cut + i] = spare[i]
 
 
-@_jit
-def cut_at(m, k, multiples):
-    """Where a set of ``m`` rows is cut: the middle (the first half takes the odd row), or the multiple of k nearest it."""
-    if multiples:
-        return np.int64(k * ((m + k) // (2 * k)))
-    return np.int64((m + 1) // 2)
+cut_at = _inner(small.cut_at)
 
 
-@_jit
-def grow(x, by_column, rows, begin, node, k, search, seed, use_variance, multiples, weight, starts):
-    """Divide one set down to its groups; marks in ``starts`` where a group begins. False: a value is not finite."""
+@_inner
+def _measure(x, by_column, ends, sums, dims, rows, spread):
+    """Spread of the compared columns over ``rows``, into ``spread``; False: a value is not finite."""
+    finite = True
+    if ends is not None:
+        if dims is None:
+            column_bounds(x, by_column, rows, ends.low, ends.high)
+        else:
+            finite = sampled_bounds(x, rows, dims, ends.low, ends.high)
+        for t in range(spread.shape[0]):
+            spread[t] = np.float64(ends.high[t]) - np.float64(ends.low[t])
+    if sums is not None:
+        for j in range(x.shape[1]):
+            sums.shift[j] = x[rows[0], j]
+        if dims is None:
+            column_sums(x, by_column, rows, sums.shift, sums.first, sums.second)
+        else:
+            finite = sampled_sums(x, rows, dims, sums.shift, sums.first, sums.second)
+        for t in range(spread.shape[0]):
+            spread[t] = sums.second[t] - sums.first[t] * sums.first[t] / rows.shape[0]
+    return finite
+
+
+@_entry
+def grow(x, by_column, ends, sums, dims, rows, begin, node, settings, weight, starts):
+    """Divide one set down to its groups; False: a value is not finite.
+
+    ``rows`` is put in the groups' order, and ``starts`` marks where a group begins. ``ends``, ``sums`` and ``dims`` are room to
+    work in: one of the first two is None, and ``dims`` is None if all columns are compared. ``by_column`` is True or None. What
+    None rules out is not compiled.
+    """
+    k = settings.k
     m0, d = rows.shape[0], x.shape[1]
-    sampled = search < d
-    spread = np.empty(search, np.float64)
-    low = np.empty(0 if use_variance else search, x.dtype)
-    high = np.empty(0 if use_variance else search, x.dtype)
-    first = np.empty(search if use_variance else 0, np.float64)
-    second = np.empty(search if use_variance else 0, np.float64)
-    shift = np.empty(d if use_variance else 0, x.dtype)
-    dims = np.empty(search if sampled else 0, np.int64)
-    values = np.empty(m0, x.dtype)
-    spare = np.empty(m0, rows.dtype)
-    stack_set = np.empty((128, 2), np.int64)
-    stack_node = np.empty(128, np.uint64)
-    stack_set[0, 0] = 0
-    stack_set[0, 1] = m0
-    stack_node[0] = node
+    spread = np.empty(settings.search, np.float64)
+    weight_power = 1
+    if sums is not None:
+        weight_power = 2
+    values, spare = np.empty(m0, x.dtype), np.empty(m0, rows.dtype)
+    stack_set, stack_node = np.empty((128, 2), np.int64), np.empty(128, np.uint64)
+    stack_set[0, 0], stack_set[0, 1], stack_node[0] = 0, m0, node
     top = 1
-    finite = True  # of all columns the caller has made sure; sampled ones are looked at when they are touched
     while top > 0:
         top -= 1
         lo, hi, here = stack_set[top, 0], stack_set[top, 1], stack_node[top]
@@ -311,32 +344,16 @@ def grow(x, by_column, rows, begin, node, k, search, seed, use_variance, multipl
             starts[begin + lo] = True
             continue
         part = rows[lo:hi]
-        if sampled:
-            draw_dims(seed, here, d, dims)
-        if use_variance:
-            for j in range(d):
-                shift[j] = x[part[0], j]
-            if sampled:
-                finite = sampled_sums(x, part, dims, shift, first, second)
-            else:
-                column_sums(x, by_column, part, shift, first, second)
-            variance_spread(first, second, m, spread)
-        else:
-            if sampled:
-                finite = sampled_bounds(x, part, dims, low, high)
-            else:
-                column_bounds(x, by_column, part, low, high)
-            range_spread(low, high, spread)
-        if not finite:
+        if dims is not None:
+            draw_dims(settings.seed, here, d, dims)
+        if not _measure(x, by_column, ends, sums, dims, part, spread):
             return False
-        j = widest(spread, weight, 2 if use_variance else 1, dims, sampled)
-        cut = cut_at(m, k, multiples)
+        j = _widest(spread, weight, weight_power, dims)
+        cut = cut_at(m, k, settings.multiples)
         split(x, j, part, cut, values, spare)
-        stack_set[top, 0] = lo + cut
-        stack_set[top, 1] = hi
+        stack_set[top, 0], stack_set[top, 1] = lo + cut, hi
         stack_node[top] = here * np.uint64(2) + np.uint64(1)
-        stack_set[top + 1, 0] = lo
-        stack_set[top + 1, 1] = lo + cut
+        stack_set[top + 1, 0], stack_set[top + 1, 1] = lo, lo + cut
         stack_node[top + 1] = here * np.uint64(2)
         top += 2
     return True

@@ -7,21 +7,22 @@ count alike. Training stops when rows held out stop getting better, and the best
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 
+from ...base.matrix import are
+from ...base.parameters import Rules, real, several, whole
 from ...errors import MapError, MissingExtra
-from .checks import as_floats, check_components
+from .checks import Map, check_components
 from .elementwise import Standardize
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-class Autoencoder(TransformerMixin, BaseEstimator):
+class Autoencoder(Map):
     """Encoder and decoder trained on the CPU; needs the ``neural`` extra.
 
     Parameters
@@ -36,6 +37,17 @@ class Autoencoder(TransformerMixin, BaseEstimator):
     random_state : int
         Fixes the first weights, the split and the order of the rows.
     """
+
+    name: ClassVar[str] = "the autoencoder"
+    parameters: ClassVar[Rules] = {
+        "n_components": whole(1),
+        "hidden": several(whole(1)),
+        "learning_rate": real(0, above=True),
+        "batch_size": whole(1),
+        "max_epochs": whole(1),
+        "patience": whole(1),
+        "random_state": whole(0),
+    }
 
     def __init__(
         self,
@@ -57,12 +69,11 @@ class Autoencoder(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Autoencoder:
-        x = as_floats(X, "the autoencoder")
+        x = self._first(X)
         if len(x) < 2:
-            raise MapError(f"the autoencoder needs at least 2 rows, but there are {len(x)}")
+            raise MapError(f"the autoencoder needs at least 2 rows, but there {are(len(x))}: add rows")
         torch = _torch()
         check_components(self.n_components, x.shape[1], "the autoencoder")
-        self.n_features_in_ = x.shape[1]
         self.standard_ = Standardize().fit(x)
         rows = torch.from_numpy(self.standard_.transform(x).astype(np.float32))
         with torch.random.fork_rng(devices=[]):  # the caller's generator is left alone
@@ -113,11 +124,11 @@ class Autoencoder(TransformerMixin, BaseEstimator):
         both.eval()
 
     def transform(self, X: Any) -> NDArray[Any]:
-        x = as_floats(X, "the autoencoder")
+        x = self._more(X)
         return self._run(self.encoder_, self.standard_.transform(x)).astype(x.dtype)
 
     def inverse_transform(self, Z: Any) -> NDArray[Any]:
-        z = as_floats(Z, "the autoencoder")
+        z = self._mapped(Z)
         out: NDArray[Any] = self.standard_.inverse_transform(self._run(self.decoder_, z)).astype(z.dtype)
         return out
 

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 
-from .checks import as_floats
+from .checks import Map
 
 
-class Identity(TransformerMixin, BaseEstimator):
+class Identity(Map):
     """The data as they are (DIRECT in MIKU)."""
+
+    name: ClassVar[str] = "identity"
 
     def fit(self, X: Any, y: Any = None) -> Identity:
         """Nothing is learned."""
-        self.n_features_in_ = as_floats(X, "identity").shape[1]
+        self._first(X)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        return as_floats(X, "identity")
+        return self._more(X)
 
     def inverse_transform(self, Z: Any) -> NDArray[Any]:
-        return as_floats(Z, "identity")
+        return self._mapped(Z)
 
 
-class Standardize(TransformerMixin, BaseEstimator):
+class Standardize(Map):
     """Columns of mean 0 and standard deviation 1, so that units do not decide; constant columns stay at 0.
 
     Examples
@@ -37,24 +38,25 @@ class Standardize(TransformerMixin, BaseEstimator):
            [ 1.,  0.]])
     """
 
+    name: ClassVar[str] = "std"
+
     def fit(self, X: Any, y: Any = None) -> Standardize:
-        x = as_floats(X, "std")
-        self.n_features_in_ = x.shape[1]
+        x = self._first(X)
         self.mean_ = x.mean(axis=0, dtype=np.float64)
         deviation = x.std(axis=0, dtype=np.float64)
         self.scale_ = np.where(deviation > 0, deviation, 1.0)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        x = as_floats(X, "std")
+        x = self._more(X)
         return ((x - self.mean_) / self.scale_).astype(x.dtype)
 
     def inverse_transform(self, Z: Any) -> NDArray[Any]:
-        z = as_floats(Z, "std")
+        z = self._mapped(Z)
         return (z * self.scale_ + self.mean_).astype(z.dtype)
 
 
-class Log(TransformerMixin, BaseEstimator):
+class Log(Map):
     """sign(x) · log(1 + |x|): counts and amounts with long tails become comparable.
 
     Examples
@@ -64,15 +66,17 @@ class Log(TransformerMixin, BaseEstimator):
     array([[ 0.  ,  0.69, -0.69]])
     """
 
+    name: ClassVar[str] = "log"
+
     def fit(self, X: Any, y: Any = None) -> Log:
         """Nothing is learned."""
-        self.n_features_in_ = as_floats(X, "log").shape[1]
+        self._first(X)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        x = as_floats(X, "log")
+        x = self._more(X)
         return np.sign(x) * np.log1p(np.abs(x))
 
     def inverse_transform(self, Z: Any) -> NDArray[Any]:
-        z = as_floats(Z, "log")
+        z = self._mapped(Z)
         return np.sign(z) * np.expm1(np.abs(z))

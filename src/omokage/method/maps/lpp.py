@@ -8,19 +8,26 @@ distance as temperature, and the pseudo-inverse. Its noise scales (0.001 … 0.0
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.neighbors import NearestNeighbors
 
+from ...base.matrix import are
+from ...base.parameters import Rule, Rules, choice, optional, real, whole
 from ...errors import MapError
-from .checks import as_floats, check_components
+from .checks import Map, check_components
+
+NEIGHBOUR_THREADS = Rule(
+    "None (one) or a whole number: how many threads, −1 for all cores",
+    lambda value: value is None or (isinstance(value, int) and not isinstance(value, bool) and value != 0),
+    (0, 1.5, "all", True),
+)
 
 
-class LPP(TransformerMixin, BaseEstimator):
+class LPP(Map):
     """Linear projection under which rows that were neighbours stay neighbours.
 
     Parameters
@@ -36,6 +43,16 @@ class LPP(TransformerMixin, BaseEstimator):
     ridge : float
         Share of the mean diagonal added to XᵀDX, for columns that depend on each other.
     """
+
+    name: ClassVar[str] = "LPP"
+    parameters: ClassVar[Rules] = {
+        "n_components": whole(1),
+        "n_neighbors": whole(1),
+        "weights": choice("heat", "binary"),
+        "temperature": optional(real(0, above=True), "the mean squared distance to the neighbours"),
+        "ridge": real(0),
+        "n_jobs": NEIGHBOUR_THREADS,
+    }
 
     def __init__(
         self,
@@ -55,13 +72,12 @@ class LPP(TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None) -> LPP:
-        x = as_floats(X, "LPP")
+        x = self._first(X)
         count = check_components(self.n_components, min(x.shape), "LPP")
-        if not 1 <= self.n_neighbors < len(x):
+        if self.n_neighbors >= len(x):
             raise MapError(
-                f"LPP needs n_neighbors from 1 to the number of rows less one ({len(x) - 1}), but it is {self.n_neighbors}"
+                f"LPP needs more than n_neighbors = {self.n_neighbors} rows, but there {are(len(x))}: lower n_neighbors"
             )
-        self.n_features_in_ = x.shape[1]
         self.mean_ = x.mean(axis=0, dtype=np.float64)
         z = x.astype(np.float64) - self.mean_
         w = self._graph(x)
@@ -78,8 +94,6 @@ class LPP(TransformerMixin, BaseEstimator):
 
     def _graph(self, x: NDArray[Any]) -> sparse.csr_array:
         """Symmetric weights: i and j are joined if one is among the other's nearest."""
-        if self.weights not in ("heat", "binary"):
-            raise MapError(f"LPP's weights are heat or binary, not {self.weights!r}")
         search = NearestNeighbors(n_neighbors=self.n_neighbors, n_jobs=self.n_jobs).fit(x)
         distance, neighbour = search.kneighbors()
         squared = distance.astype(np.float64) ** 2
@@ -94,9 +108,9 @@ class LPP(TransformerMixin, BaseEstimator):
         return graph.maximum(graph.T).tocsr()
 
     def transform(self, X: Any) -> NDArray[Any]:
-        x = as_floats(X, "LPP")
+        x = self._more(X)
         return ((x - self.mean_) @ self.components_).astype(x.dtype)
 
     def inverse_transform(self, Z: Any) -> NDArray[Any]:
-        z = as_floats(Z, "LPP")
+        z = self._mapped(Z)
         return (z @ self.inverse_ + self.mean_).astype(z.dtype)
