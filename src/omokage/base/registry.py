@@ -103,6 +103,11 @@ class Registry(Mapping[str, Any]):
             raise self.error(f"there is no {self.kind} {name!r}: choose {self.choices}, or give your own as package.module:Class")
         return self._entries[name]
 
+    def part(self, text: str) -> Any:
+        """The class or function that ``text`` names, not made yet: a name, or ``package.module:Class``."""
+        name, colon, rest = text.partition(":")
+        return self._own(name, rest.partition(":")[0]) if "." in name and colon else self.entry(name).load()
+
     def name_of(self, part: Any) -> str:
         """The name of a part's class; ``module:Class`` if it is not listed."""
         kind = part if isinstance(part, type) else type(part)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from ..base.plain import plain
+from ..base.progress import Progress
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -35,26 +36,27 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def stages() -> Iterator[Callable[[str], None]]:
+def stages() -> Iterator[Progress]:
     """Say what is being done: a live line on a terminal, a line per stage elsewhere."""
     begun = perf_counter()
     if err.is_terminal:
         with err.status("starting") as status:
-            yield lambda what: status.update(escape(plain(f"{what} …  {perf_counter() - begun:.0f} s")))
+            yield lambda what, done=0, total=0: status.update(escape(plain(f"{what} …  {perf_counter() - begun:.0f} s")))
     else:
-        yield lambda what: err.print(f"{perf_counter() - begun:6.1f} s  {what}")
+        yield lambda what, done=0, total=0: err.print(f"{perf_counter() - begun:6.1f} s  {what}")
 
 
 @contextmanager
 def bars() -> Iterator[Callable[[str, int, int], None]]:
     """Show how far each stage is, how fast it goes and how long it will take; elsewhere a line as each stage ends."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
 
     begun = perf_counter()
     if err.is_terminal:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
                    TimeRemainingColumn())  # fmt: skip
-        with Progress(*columns, console=err) as shown:
+        with Bars(*columns, console=err) as shown:
             tasks: dict[str, tuple[TaskID, float, int]] = {}
 
             def show(stage: str, done: int, total: int) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ..base.files import publish_folder, require_folder
+from ..base.progress import Progress
 from ..errors import MissingExtra, ModelError, OutputError
 from .console import out, stages
 from .outputs import hold
@@ -49,7 +49,7 @@ def demo(
     summarize(output / "patients", None, report if report.exists() else None)
 
 
-def _fill(stage: Path, say: Callable[[str], None]) -> None:
+def _fill(stage: Path, say: Progress) -> None:
     """All that the demo makes, and a list of it, so that a later demo replaces this and nothing else."""
     from ..method.anonymizer import Anonymizer
     from ..method.grouping import Cells
@@ -96,7 +96,7 @@ def _require_demo(folder: Path) -> None:
         raise OutputError(f"{folder} is not what an earlier demo made, or was changed: choose another place")
 
 
-def _crowd(output: Path, say: Callable[[str], None]) -> None:
+def _crowd(output: Path, say: Progress) -> None:
     """Draw people who do not exist, anonymize them, and show before and after, where the networks can be had."""
     try:
         from ..faces.crowd import drawn_faces
@@ -140,10 +140,9 @@ def draw_faces(before: Path, after: Path, key: Path, path: Path) -> Path:
     return path
 
 
-def _report(table: Table, release: Release, path: Path, say: Callable[[str], None]) -> Path | None:
+def _report(table: Table, release: Release, path: Path, say: Progress) -> Path | None:
     """Attack the release and learn from it; None where no report can be drawn."""
-    from ..evaluate import link
-    from ..evaluate.evaluation import evaluate
+    from ..evaluate import evaluate, link
     from ..report import evaluation_page, require_report, write_page
 
     try:

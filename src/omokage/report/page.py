@@ -54,10 +54,10 @@ def verdict(result: Evaluation) -> list[str]:
     bound = "" if attack.bound is None else f"; the promise allows {attack.bound:.2%}"
     out.append(
         f"An attacker who holds all originals and the whole release and has read its certificate links {attack.rate:.2%} of the "
-        f"{people} to their own record; by chance it would be {attack.chance:.4%}{bound}."
+        f"{people} to their own record; by chance it would be {attack.baseline:.4%}{bound}."
     )
     proved = ""
-    if attack.attack == "assignment":
+    if attack.matching == "assignment":
         proved = ", proved optimal" if attack.exact else f", within {attack.gap:.1e} of the least cost"
     weakest = min(result.attacks.values(), key=lambda each: each.rate)
     out.append(
