@@ -145,9 +145,8 @@ def score(
     exact, gap = True, 0.0
     own, capacity = scene.own, scene.capacity
     if isinstance(asked.answer, Ruler):
-        x = asked.answer.originals(scene.rows)
-        # classes that the ruler cannot tell apart are one
-        centres, merged, _ = distinct_rows(asked.answer.released(scene.classes))
+        x, y = _moderate(asked.answer.originals(scene.rows), asked.answer.released(scene.classes))
+        centres, merged, _ = distinct_rows(y)  # classes that the ruler cannot tell apart are one
         own, capacity = merged[own], np.bincount(merged, weights=capacity).astype(np.int64)
         if matching == "assignment":
             solved = solve_transport(x, centres, capacity, memory=memory, max_seconds=max_seconds)
@@ -174,6 +173,15 @@ def score(
         known=len(asked.known),
         seconds=time.perf_counter() - begun,
     )
+
+
+def _moderate(x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Coordinates whose squares single precision can hold: a ruler may have any unit. Powers of two change no digit."""
+    largest = max(float(np.abs(x).max()), float(np.abs(y).max()), 1e-300)
+    if 2.0**-20 < largest < 2.0**20:
+        return x, y
+    unit = 2.0 ** -np.floor(np.log2(largest))
+    return x * unit, y * unit
 
 
 def _guessed(answer: NDArray[Any], matching: Matching) -> Labels:
