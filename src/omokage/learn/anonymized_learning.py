@@ -22,22 +22,20 @@ which costs no more privacy and carries √batches times less noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
 from omokage.errors import InputError
 from omokage.learn.accounting import LaplaceSteps, Step
-from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassifier
+from omokage.learn.classifier import Floats, Integers, PrivateClassifier
 from omokage.learn.descent import descend, fixed_batches, norm_grid, steady_epochs, steady_rate
 from omokage.learn.mechanisms import ClippedSum, CoordinateSum, Plan, Sum
 from omokage.learn.network import Network, initial_network
 from omokage.learn.noise import SAMPLE_DISTANCE, NoiseSource
 from omokage.learn.parts import Part, sum_part
-from omokage.learn.schema import Schema
 from omokage.learn.settings import check_clip, check_count, check_descent
 
 SENSITIVITIES = ("l1", "element", "interval")
@@ -45,6 +43,7 @@ _LARGEST_RATE = 2.0
 _CLIPS = {"l1": 5.0, "element": 1.0, "interval": 1.0}  # an error signal is at most 1, and so is an input
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class AnonymizedLearning(PrivateClassifier):
     """A network trained with Laplace noise in every step.
 
@@ -75,46 +74,16 @@ class AnonymizedLearning(PrivateClassifier):
     (True, 2.0)
     """
 
-    approach = "anonymized-learning"
+    approach: ClassVar[str] = "anonymized-learning"
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        sensitivity: str = "l1",
-        clip: float | None = None,
-        bounds: Any = (0.0, 1.0),
-        schema: Schema | None = None,
-        classes: Any = None,
-        hidden: Sequence[int] = (),
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        momentum: float = 0.9,
-        decay: float = 0.0,
-        average: bool = True,
-        tuned: str = NOT_STATED,
-        random_state: int | None = None,
-        noise_seed: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.sensitivity = sensitivity
-        self.clip = clip
-        self.bounds = bounds
-        self.schema = schema
-        self.classes = classes
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.decay = decay
-        self.average = average
-        self.tuned = tuned
-        self.random_state = random_state
-        self.noise_seed = noise_seed
+    sensitivity: str = "l1"
+    clip: float | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    momentum: float = 0.9
+    decay: float = 0.0
+    average: bool = True
 
     def _check_settings(self) -> None:
         if self.sensitivity not in SENSITIVITIES:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -41,27 +42,32 @@ class NotPrivateWarning(UserWarning):
     """Something that should be declared was taken from the data, or the noise is not secret: no guarantee."""
 
 
+@dataclass(eq=False, repr=False)
 class PrivateClassifier(ClassifierMixin, BaseEstimator):
-    """Base of the learners; subclasses learn a network and list the noisy steps that they took."""
+    """Base of the learners; subclasses learn a network and list the noisy steps that they took.
+
+    Fields are the settings: a dataclass writes the constructor, which stores them and does nothing else.
+    """
 
     approach: ClassVar[str]
 
-    epsilon: float
-    delta: float | None
-    hidden: Sequence[int]
-    bounds: Any
-    schema: Schema | None
-    classes: Any
-    tuned: str
-    random_state: int | None
-    noise_seed: int | None
+    epsilon: float = 1.0
+    delta: float | None = None
+    _: KW_ONLY
+    bounds: Any = (0.0, 1.0)
+    schema: Schema | None = None
+    classes: Any = None
+    hidden: Sequence[int] = ()
+    tuned: str = NOT_STATED
+    random_state: int | None = None
+    noise_seed: int | None = None
 
-    network_: Network
-    privacy_: Privacy
-    schema_: Schema
-    classes_: NDArray[Any]
-    n_features_in_: int
-    settings_: dict[str, Any]  # settings that were left open, as a fit settled them
+    network_: Network = field(init=False)
+    privacy_: Privacy = field(init=False)
+    schema_: Schema = field(init=False)
+    classes_: NDArray[Any] = field(init=False)
+    n_features_in_: int = field(init=False)
+    settings_: dict[str, Any] = field(init=False)  # settings that were left open, as a fit settled them
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from a table (with ``schema``) or from a matrix (with ``bounds``)."""

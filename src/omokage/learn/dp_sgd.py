@@ -7,26 +7,27 @@ Poisson sample from the secret source, which is what is then accounted for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
 from omokage.errors import InputError
 from omokage.learn.accounting import GaussianSteps, Step, gaussian_multiplier
-from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassifier
+from omokage.learn.classifier import Floats, Integers, PrivateClassifier
 from omokage.learn.descent import descend, norm_grid, steady_rate
 from omokage.learn.mechanisms import ClippedSum, Plan
 from omokage.learn.network import Network, initial_network
 from omokage.learn.noise import SAMPLE_DISTANCE, NoiseSource
 from omokage.learn.parts import Part, SamplePart, sum_part
-from omokage.learn.schema import Schema
 from omokage.learn.settings import check_clip, check_count, check_descent
 
 _LARGEST_RATE = 4.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPSGD(PrivateClassifier):
     """A network under (ε, δ)-differential privacy as a whole.
 
@@ -63,44 +64,15 @@ class DPSGD(PrivateClassifier):
     (True, 1.0, True)
     """
 
-    approach = "dp-sgd"
+    approach: ClassVar[str] = "dp-sgd"
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        bounds: Any = (0.0, 1.0),
-        schema: Schema | None = None,
-        classes: Any = None,
-        hidden: Sequence[int] = (),
-        epochs: int = 100,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        momentum: float = 0.9,
-        decay: float = 0.0,
-        clip: float = 1.0,
-        average: bool = True,
-        tuned: str = NOT_STATED,
-        random_state: int | None = None,
-        noise_seed: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.schema = schema
-        self.classes = classes
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.decay = decay
-        self.clip = clip
-        self.average = average
-        self.tuned = tuned
-        self.random_state = random_state
-        self.noise_seed = noise_seed
+    epochs: int = 100
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    momentum: float = 0.9
+    decay: float = 0.0
+    clip: float = 1.0
+    average: bool = True
 
     def _check_settings(self) -> None:
         check_count("epochs", self.epochs)
