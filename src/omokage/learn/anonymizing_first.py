@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 
 from omokage.errors import InputError
-from omokage.learn.accounting import LaplaceSteps, PureSteps, Step
 from omokage.learn.classifier import Floats, Integers, PrivateClassifier
 from omokage.learn.histograms import (
     HISTOGRAM_SENSITIVITY,
@@ -32,10 +31,11 @@ from omokage.learn.histograms import (
     release_counts,
 )
 from omokage.learn.network import Network, initial_network, train
-from omokage.learn.noise import NoiseSource, opendp
+from omokage.learn.noise import NoiseSource
 from omokage.learn.parts import ChoicePart, LaplacePart, Part
 from omokage.learn.schema import Numeric, Schema
 from omokage.learn.settings import check_count, check_descent, check_positive
+from omokage.learn.steps import LaplaceSteps, PureSteps, Step
 
 MARGINALS = ("tree", "label")
 _SPLIT = {"choice": 0.1, "tree": 0.3, "label": 0.6}  # what matters most for prediction gets most
@@ -77,6 +77,7 @@ class AnonymizingFirst(PrivateClassifier):
     """
 
     approach: ClassVar[str] = "anonymizing-first"
+    uses_opendp: ClassVar[bool] = True
 
     marginals: str = "tree"
     bins: int = 8
@@ -90,18 +91,13 @@ class AnonymizingFirst(PrivateClassifier):
 
     def _check_settings(self) -> None:
         if self.marginals not in MARGINALS:
-            raise InputError(f"marginals must be one of {MARGINALS}, got {self.marginals!r}")
+            raise InputError(f"there are no marginals {self.marginals!r}: choose {', '.join(MARGINALS)}")
         for name in ("bins", "epochs", "batch_size"):
             check_count(name, getattr(self, name))
         if self.rows is not None:
             check_count("rows", self.rows)
         check_positive("learning_rate", self.learning_rate)
         check_descent(decay=self.decay)
-
-    def _check_installed(self) -> None:
-        super()._check_installed()
-        if self.noise_seed is None:
-            opendp()
 
     def _noise_name(self) -> str:
         return "discrete Laplace and noisy maximum, OpenDP"

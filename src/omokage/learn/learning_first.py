@@ -17,12 +17,12 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from omokage.learn.accounting import LaplaceSteps, Step
 from omokage.learn.classifier import Floats, Integers, PrivateClassifier
 from omokage.learn.network import Network, initial_network, parameter_count, train, weight_mask
-from omokage.learn.noise import NoiseSource, opendp, release_integers
+from omokage.learn.noise import NoiseSource, release_integers
 from omokage.learn.parts import LaplacePart, Part
 from omokage.learn.settings import check_count, check_descent, check_positive, check_range
+from omokage.learn.steps import LaplaceSteps, Step
 
 _UNITS = 2**20  # grid steps in a parameter's range
 _AUDITED = 64  # parameters in a release that is audited; OpenDP takes 10 µs for each
@@ -54,6 +54,7 @@ class LearningFirst(PrivateClassifier):
     """
 
     approach: ClassVar[str] = "learning-first"
+    uses_opendp: ClassVar[bool] = True
 
     weight_range: tuple[float, float] = (-0.2, 0.2)
     bias_range: tuple[float, float] = (-0.2, 0.2)
@@ -69,11 +70,6 @@ class LearningFirst(PrivateClassifier):
         check_descent(decay=self.decay)
         for name in ("weight_range", "bias_range"):
             check_range(name, getattr(self, name))
-
-    def _check_installed(self) -> None:
-        super()._check_installed()
-        if self.noise_seed is None:
-            opendp()
 
     def _noise_name(self) -> str:
         return "discrete Laplace, OpenDP"
