@@ -20,7 +20,7 @@ from omokage.evaluate.faces import evaluation
 from omokage.evaluate.faces.evaluation import evaluate_faces
 from omokage.faces.folder import FaceSettings, anonymize_folder
 from omokage.faces.listing import list_photos
-from omokage.report.page import attacker_name
+from omokage.report.sentences import attacker_name
 
 PAIRS = (("recognition", "morph"), ("attribute", "morph"), ("attribute", "latent"))
 KS = (4, 8)

@@ -233,6 +233,7 @@ def test_utility_of_a_finished_release_and_through_its_map(labelled):
     assert set(result.released) == {"accuracy", "f", "precision", "recall"}
     low, high = result.released["accuracy"].interval
     assert low < result.released["accuracy"].mean < high
+    assert all(score.interval[0] >= 0 and score.interval[1] <= 1 for score in result.original.values())
     assert result.ratio.mean == pytest.approx(result.released["f"].mean / result.original["f"].mean, rel=0.05)
     again = utility(both, target=y, model="logistic", splits=3, baseline=result)
     assert again.original == result.original

@@ -34,7 +34,7 @@ from omokage.release.counting import count
 from omokage.release.key import Faces, Key
 from omokage.release.publish import Filled, publish
 from omokage.report import face_evaluation_page
-from omokage.report.page import attacker_name, face_verdict
+from omokage.report.sentences import attacker_name, face_verdict
 
 EVIL = '<script>alert("x")</script>'
 METHOD = FaceMethod(Part("cells"), "recognition", "morph", 64, "png", 1.0, 0, False, False, {})

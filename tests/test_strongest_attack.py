@@ -149,7 +149,7 @@ def test_a_time_limit_leaves_out_the_weaker_rulers_and_says_so(correlated):
 
 
 def verdict_of(result):
-    from omokage.report.page import verdict
+    from omokage.report import verdict
 
     return verdict(result)
 

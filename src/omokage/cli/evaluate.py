@@ -38,8 +38,7 @@ def evaluate(
     """Attack a release, learn from it, measure what drifted; as sentences and, with --html, as a page."""
     from ..evaluate import ATTACKS, link_files
     from ..evaluate import evaluate as judge
-    from ..report import evaluation_page, require_report_places, write_page, write_results
-    from ..report.page import verdict
+    from ..report import evaluation_page, require_report_places, verdict, write_page, write_results
 
     hold(context, html, results, inputs=(original, release, key))
     require_report_places(html, results, release)
@@ -60,6 +59,7 @@ def evaluate(
             say("writing the report")
             words = ["omokage", "evaluate", original.name, release.name, "--key", key.name]
             words += ["--target", target] if target else []
+            words += [word for each in model or [] for word in ("--model", each)]
             words += [word for each in attack or [] for word in ("--attack", each)]
             words += [] if header is None else ["--header" if header else "--no-header"]
             words += [word for each in columns or [] for word in ("--names", each)]

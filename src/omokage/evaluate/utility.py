@@ -63,10 +63,7 @@ MODELS: dict[str, Callable[[Task, int], Any]] = {
     "forest": _forest,
     "network": _network,
 }
-SCORES: dict[Task, tuple[str, ...]] = {
-    "classification": ("accuracy", "f", "precision", "recall"),
-    "regression": ("r2", "mae"),
-}
+RANGES = {"r2": (-np.inf, 1.0), "mae": (0.0, np.inf)}  # what a score can be; the others are shares
 
 
 @dataclass(frozen=True)
@@ -254,12 +251,12 @@ def scores(truth: NDArray[Any], guess: NDArray[Any], task: Task) -> Scores:
 
 
 def _summary(runs: Sequence[Scores], confidence: float) -> dict[str, Score]:
-    return {name: _score([run[name] for run in runs], confidence) for name in runs[0]}
+    return {name: _score([run[name] for run in runs], confidence, RANGES.get(name, (0.0, 1.0))) for name in runs[0]}
 
 
-def _score(values: Sequence[float], confidence: float) -> Score:
+def _score(values: Sequence[float], confidence: float, within: tuple[float, float] = (-np.inf, np.inf)) -> Score:
     mean = float(np.mean(values))
     if len(values) < 2:
         return Score(mean, (mean, mean))
     half = float(stats.t.ppf(0.5 + confidence / 2, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
-    return Score(mean, (mean - half, mean + half))
+    return Score(mean, (max(mean - half, within[0]), min(mean + half, within[1])))
