@@ -434,6 +434,7 @@ def test_a_page_escapes_labels_and_shows_no_original(made):
     assert "distance in RECOGNITION, its group map" in text
     assert "direction in MORPH, its synthesis map" in text
     assert page.tags.count("img") == 3  # each different picture once
+    assert page.tags.count("svg") == 2  # who is recognized, and FID in its parts
     assert all(source.startswith("data:image/jpeg;base64,") for source in page.sources)
     assert "must not be handed out" not in text
     assert "secret00" not in text

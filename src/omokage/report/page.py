@@ -65,7 +65,7 @@ def face_evaluation_page(result: FaceEvaluation, *, show_originals: bool = False
         pairs=[(_data(pair.released), _data(pair.original) if show_originals else None) for pair in pairs],
         show_originals=show_originals,
         attacks=plots.recognition(everyone, result.k),
-        parts=plots.fid_parts(result),
+        fid=plots.fid_parts(result),
     )
 
 
