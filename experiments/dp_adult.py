@@ -36,11 +36,12 @@ from sklearn.model_selection import StratifiedKFold
 
 from omokage.errors import InputError
 from omokage.learn import DPSGD, AnonymizedLearning, AnonymizingFirst, LearningFirst, Schema, audit, load_schema
-from omokage.learn.accounting import naive_epsilon, pld_epsilon
+from omokage.learn.accounting import pld_epsilon
 from omokage.learn.attacking import refute_theorem_4
 from omokage.learn.network import initial_network, train
 from omokage.learn.noise import NoiseSource
 from omokage.learn.records import label_codes
+from omokage.learn.steps import naive_epsilon
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from omokage import Anonymizer, Laplace
 from omokage.base.files import write_whole
-from omokage.evaluate import Utility, link, reidentify, utility
+from omokage.evaluate import Utility, hold_out, link, reidentify, utility
 from omokage.method.grouping import parse_grouper
 from omokage.method.maps import parse_map
 from omokage.tables.datasets import otto
@@ -93,9 +93,9 @@ class Store:
 
 
 def attacked(x: NDArray[Any], anonymizer: Anonymizer, sample: int | None) -> dict[str, Any]:
-    release = anonymizer.release(x)
-    found = reidentify(x, release, sample=sample, max_seconds=1200 if sample is None else 120)
-    near = reidentify(x, release, attack="nearest", sample=sample)
+    both = link(x, anonymizer.release(x))
+    found = reidentify(both, sample=sample, max_seconds=1200 if sample is None else 120)
+    near = reidentify(both, matching="nearest", sample=sample)
     return {
         "rate": round(found.rate, 5), "interval": [round(v, 5) for v in found.interval], "nearest": round(near.rate, 5),
         "rows": found.rows, "exact": found.exact, "gap": found.gap, "seconds": round(found.seconds, 1),
@@ -106,9 +106,9 @@ def attacked_in_map(x: NDArray[Any], anonymizer: Anonymizer, sample: int | None,
     """The same attack measured where the release was made; ``part`` is the fitted map."""
     both = replace(link(x, anonymizer.release(x)), group_map=part, synthesis_map=part)
     out: dict[str, Any] = {}
-    for ruler in ("group",) if anonymizer.noise is None else ("synthesis", "likelihood"):
-        found = reidentify(None, both, ruler=ruler, sample=sample, max_seconds=1200 if sample is None else 120)
-        out[ruler] = {"rate": round(found.rate, 5), "exact": found.exact, "gap": found.gap, "rows": found.rows}
+    for attack in ("group",) if anonymizer.noise is None else ("synthesis", "likelihood"):
+        found = reidentify(both, attack=attack, sample=sample, max_seconds=1200 if sample is None else 120)
+        out[attack] = {"rate": round(found.rate, 5), "exact": found.exact, "gap": found.gap, "rows": found.rows}
     return out
 
 
@@ -116,7 +116,9 @@ _BASELINE: list[Utility] = []  # learning from the originals is done once a run
 
 
 def learned(x: NDArray[Any], y: NDArray[Any], anonymizer: Anonymizer) -> dict[str, Any]:
-    result = utility(x, y, anonymizer, splits=1, baseline=_BASELINE[0] if _BASELINE else None)
+    train, test = hold_out(y)
+    both = link(x[train], anonymizer.release(x[train]))
+    result = utility(both, target=y[train], held_out=(x[test], y[test]), baseline=_BASELINE[0] if _BASELINE else None)
     _BASELINE[:] = [result]
     out: dict[str, Any] = {"model": result.model, "original": {n: round(s.mean, 4) for n, s in result.original.items()}}
     out["released"] = {n: round(s.mean, 4) for n, s in result.released.items()}

@@ -22,7 +22,7 @@ from omokage.evaluate.faces.evaluation import evaluate_faces
 from omokage.faces.listing import list_photos
 from omokage.faces.maps import make_face_map
 from omokage.faces.resuming import release_folder
-from omokage.report.page import attacker_name
+from omokage.report.sentences import attacker_name
 
 PAIRS = (("recognition", "morph"), ("attribute", "morph"), ("attribute", "latent"))
 KS = (4, 8)

@@ -36,8 +36,12 @@ GROUPERS = ("mondrian", "mondrian:variance", "mondrian:variance,multiple", "mond
 NOISES = (("φ=0.003", "lpp:70"), ("φ=0.005", "lpp:70"))
 
 
+def _say(what: str, done: int = 0, total: int = 0, /) -> None:
+    print(what, flush=True)
+
+
 def attacked(x: NDArray[Any], anonymizer: Anonymizer, sample: int | None) -> dict[str, Any]:
-    tried = attack_all(link(x, anonymizer.release(x)), sample=sample, progress=lambda what: print(what, flush=True))
+    tried = attack_all(link(x, anonymizer.release(x)), sample=sample, progress=_say)
     best = tried.strongest
     return {
         "strongest": best.name, "rate": round(best.rate, 5), "interval": [round(v, 5) for v in best.interval],

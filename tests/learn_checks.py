@@ -31,9 +31,9 @@ from omokage.learn import (
     network,
     network_kernels,
 )
-from omokage.learn.accounting import GaussianSteps, LaplaceSteps, PureSteps
 from omokage.learn.noise import NoiseSource
 from omokage.learn.parts import SamplePart
+from omokage.learn.steps import GaussianSteps, LaplaceSteps, PureSteps
 
 ADULT = load_schema(Path(__file__).parents[1] / "experiments" / "adult.schema.toml")
 ADULT_ROWS = 45_222

@@ -10,10 +10,9 @@ import pytest
 
 from omokage import Anonymizer, Cells, Laplace, Mondrian, Roles
 from omokage.errors import InputError, OutputError, VerificationError
-from omokage.evaluate import MODELS, disclosure, drift, link, link_files, reidentify, utility
+from omokage.evaluate import MODELS, disclosure, drift, evaluate, hold_out, link, link_files, reidentify, utility
 from omokage.evaluate.comparison import Setting, compare, settings_of
 from omokage.evaluate.disclosure import membership_risk
-from omokage.evaluate.evaluation import evaluate
 from omokage.evaluate.linked import Linked, compatible
 from omokage.evaluate.reidentification import nearest_rows
 from omokage.method.maps import PCA, parse_map
@@ -29,28 +28,28 @@ def four(released, row_of=(0, 1, 2, 3), k=2):
 
 def test_four_rows_by_hand():
     # two groups, each guessed right, each choice within a group a coin's: 4 · 1/2 / 4
-    result = reidentify(None, four([0.5, 0.5, 10.5, 10.5]))
+    result = reidentify(four([0.5, 0.5, 10.5, 10.5]))
     assert result.rate == 0.5
     assert result.bound == 0.5
-    assert result.chance == 0.25
+    assert result.baseline == 0.25
     assert result.exact
     # one group: 1/4
-    assert reidentify(None, four([5.5] * 4)).rate == 0.25
+    assert reidentify(four([5.5] * 4)).rate == 0.25
     # all different and close: everybody is found
-    assert reidentify(None, four([0.1, 1.1, 10.1, 11.1])).rate == 1.0
+    assert reidentify(four([0.1, 1.1, 10.1, 11.1])).rate == 1.0
     # 0 and 1 exchanged by the noise: only the far two are found
-    assert reidentify(None, four([1.0, 0.0, 10.1, 11.1])).rate == 0.5
+    assert reidentify(four([1.0, 0.0, 10.1, 11.1])).rate == 0.5
 
 
 def test_assignment_finds_what_nearest_does_not():
     # released 0.9, 1.0: both are nearest to original 1, but only one can be its own
     both = four([0.9, 1.0, 10.0, 11.0])
-    assert reidentify(None, both, attack="nearest").rate == pytest.approx(0.75 if nearest_rows(FOUR, both.y)[0] != 0 else 1.0)
-    assert reidentify(None, both).rate == 1.0
+    assert reidentify(both, matching="nearest").rate == pytest.approx(0.75 if nearest_rows(FOUR, both.y)[0] != 0 else 1.0)
+    assert reidentify(both).rate == 1.0
 
 
 def test_the_key_decides_what_is_right():
-    assert reidentify(None, four([0.1, 1.1, 10.1, 11.1], row_of=(1, 0, 2, 3))).rate == 0.5
+    assert reidentify(four([0.1, 1.1, 10.1, 11.1], row_of=(1, 0, 2, 3))).rate == 0.5
 
 
 def test_rates_stay_below_one_over_k():
@@ -58,7 +57,7 @@ def test_rates_stay_below_one_over_k():
     for k in (2, 5, 20):
         release = Anonymizer(Cells(k), random_state=0).release(x)
         for attack in ("assignment", "nearest"):
-            result = reidentify(x, release, attack=attack)
+            result = reidentify(link(x, release), matching=attack)
             assert result.rate <= 1 / k + 1e-12
             assert result.interval[0] <= result.rate <= result.interval[1]
 
@@ -66,7 +65,7 @@ def test_rates_stay_below_one_over_k():
 def test_sampling_takes_whole_classes():
     x = np.random.default_rng(0).normal(size=(600, 5))
     release = Anonymizer(Cells(5), random_state=0).release(x)
-    result = reidentify(x, release, sample=100)
+    result = reidentify(link(x, release), sample=100)
     assert result.sampled
     assert 100 <= result.rows < 115
     assert result.rate <= 1 / 5
@@ -75,17 +74,17 @@ def test_sampling_takes_whole_classes():
 def test_noise_is_attacked_too():
     x = np.random.default_rng(0).normal(size=(300, 5))
     little, much = (Anonymizer(noise=Laplace(s, random_state=0)).release(x) for s in (0.001, 10.0))
-    assert reidentify(x, little).rate == 1.0
-    assert reidentify(x, much).rate < 0.1
-    assert reidentify(x, much).bound is None
+    assert reidentify(link(x, little)).rate == 1.0
+    assert reidentify(link(x, much)).rate < 0.1
+    assert reidentify(link(x, much)).bound is None
 
 
 def test_wrong_pairs():
     release = Anonymizer(Mondrian(2)).release(FOUR)
-    with pytest.raises(InputError, match="do not belong together"):
-        reidentify(FOUR[:3], release)
-    with pytest.raises(InputError, match="assignment or nearest"):
-        reidentify(FOUR, release, attack="guess")
+    with pytest.raises(InputError, match="give the data that the release was made from"):
+        link(FOUR[:3], release)
+    with pytest.raises(InputError, match="choose assignment or nearest"):
+        reidentify(link(FOUR, release), matching="guess")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +119,7 @@ def test_mixed_tables_are_linked_by_what_cells_may_stand_for(tmp_path):
     release = Anonymizer(Mondrian(4), random_state=0).release(frame, roles=roles, unify={"age": "range"})
     both = link(frame, release)
     assert both.x.shape == both.y.shape
-    assert 1 / 80 < reidentify(None, both).rate <= 1 / 4
+    assert 1 / 80 < reidentify(both).rate <= 1 / 4
     frame.write_csv(tmp_path / "t.csv")
     from omokage import read_table
 
@@ -138,7 +137,7 @@ def test_files_that_do_not_belong_together(tmp_path):
     roles = Roles(quasi=["age", "zip", "sex"], sensitive=["ill"])
     release = Anonymizer(Mondrian(4)).release(read_table(tmp_path / "t.csv"), roles=roles)
     release.write(tmp_path / "out", key=tmp_path / "key.json")
-    with pytest.raises(InputError, match="not the table that this release was made from"):
+    with pytest.raises(InputError, match="not the table that the release was made from"):
         link_files(tmp_path / "other.csv", tmp_path / "out", tmp_path / "key.json")
     (tmp_path / "bad.json").write_text("{}")
     with pytest.raises(InputError, match="cannot be read as a key"):
@@ -161,18 +160,18 @@ def table_by_hand(values, groups):
 
 def test_disclosure_by_hand():
     both = table_by_hand(["x", "x", "x", "y", "z", "y"], [0, 0, 5, 5, 9, 9])
-    found = disclosure(None, both).sensitive[0]
+    found = disclosure(both).sensitive[0]
     assert found.distinct_l == 1.0
     assert found.given_away == pytest.approx(1 / 3)  # the group of two x
     assert found.inference.baseline == 0.5  # x, three times of six
     assert found.inference.rate == pytest.approx(4 / 6)  # both x, and one of each other pair
-    assert disclosure(None, both).sizes == {2: 3}
+    assert disclosure(both).sizes == {2: 3}
 
 
 def test_singling_out_needs_a_column_as_it_is():
     frame = pl.DataFrame({"a": [0.0, 0.0, 5.0, 5.0], "kept": ["p", "q", "r", "r"]})
     release = Anonymizer(Mondrian(2)).release(frame, roles=Roles(quasi=["a"], keep=["kept"]))
-    risk = disclosure(frame, release).singling_out
+    risk = disclosure(link(frame, release)).singling_out
     assert risk.rate == pytest.approx(2 / 3)  # (0, p) and (0, q) of three predicates
     assert risk.baseline == pytest.approx(2 / 3)
     assert risk.gained == 0.0
@@ -189,7 +188,7 @@ def test_membership_is_told_where_records_are_released_and_not_where_groups_are_
 
 
 def test_drift_by_hand():
-    result = drift(None, four([0.5, 0.5, 10.5, 10.5]))
+    result = drift(four([0.5, 0.5, 10.5, 10.5]))
     assert result.loss == pytest.approx(1.0 / 101.0)
     assert result.mean_shift == (0.0,)
     assert result.deviation_ratio[0] == pytest.approx(np.sqrt(100 / 101))
@@ -208,31 +207,42 @@ def labelled():
 @pytest.mark.parametrize("model", MODELS)
 def test_utility_falls_with_k(labelled, model):
     x, y = labelled
-    good = utility(x, y, Anonymizer(Cells(2), random_state=0), model=model, splits=1)
-    bad = utility(x, y, Anonymizer(Cells(160), random_state=0), model=model, splits=1)
+    train, test = hold_out(y)
+    good, bad = (
+        utility(
+            link(x[train], Anonymizer(Cells(k), random_state=0).release(x[train])),
+            target=y[train],
+            held_out=(x[test], y[test]),
+            model=model,
+        )
+        for k in (2, 160)
+    )
     assert good.original["accuracy"].mean > 0.85
     assert good.released["accuracy"].mean > 0.8
     assert bad.released["f"].mean < good.released["f"].mean + 1e-9
-    assert good.regrouped
+    assert good.held_out
 
 
 def test_utility_of_a_finished_release_and_through_its_map(labelled):
     x, y = labelled
     release = Anonymizer(Cells(5), synthesis_map=PCA(3), random_state=0).release(x)
-    result = utility(x, y, release, model="logistic", splits=3)
-    assert not result.regrouped
+    both = link(x, release)
+    result = utility(both, target=y, model="logistic", splits=3)
+    assert not result.held_out
     assert result.through_map is not None
     assert set(result.released) == {"accuracy", "f", "precision", "recall"}
     low, high = result.released["accuracy"].interval
     assert low < result.released["accuracy"].mean < high
+    assert all(score.interval[0] >= 0 and score.interval[1] <= 1 for score in result.original.values())
     assert result.ratio.mean == pytest.approx(result.released["f"].mean / result.original["f"].mean, rel=0.05)
-    again = utility(x, y, release, model="logistic", splits=3, baseline=result)
+    again = utility(both, target=y, model="logistic", splits=3, baseline=result)
     assert again.original == result.original
 
 
 def test_utility_of_a_number(labelled):
     x, _ = labelled
-    result = utility(x, x[:, 0] * 3.0 + x[:, 1], Anonymizer(Cells(2), random_state=0), model="logistic", splits=2)
+    both = link(x, Anonymizer(Cells(2), random_state=0).release(x))
+    result = utility(both, target=x[:, 0] * 3.0 + x[:, 1], model="logistic", splits=2)
     assert result.task == "regression"
     assert result.original["r2"].mean > 0.99
     assert 0.5 < result.released["r2"].mean < 1.0
@@ -240,24 +250,26 @@ def test_utility_of_a_number(labelled):
 
 def test_utility_refuses_nonsense(labelled):
     x, y = labelled
-    release = Anonymizer(Cells(2), random_state=0)
+    both = link(x, Anonymizer(Cells(2), random_state=0).release(x))
     for arguments, words in (
         ({"model": "oracle"}, "no model 'oracle'"),
         ({"splits": 0}, "splits"),
+        ({"held_out": (x[:3, :2], y[:3])}, "rows of 4 columns"),
+        ({"held_out": (x[:3], y[:2])}, "one target for each"),
     ):
         with pytest.raises(InputError, match=words):
-            utility(x, y, release, **arguments)
+            utility(both, target=y, **arguments)
     with pytest.raises(InputError, match="400 rows"):
-        utility(x, y[:5], release)
+        utility(both, target=y[:5])
     with pytest.raises(InputError, match="one value only"):
-        utility(x, np.zeros(400, dtype=int), release)
+        utility(both, target=np.zeros(400, dtype=int))
 
 
 def test_evaluate_checks_the_target():
     frame = mixed()
     release = Anonymizer(Mondrian(4)).release(frame, roles=Roles(["zip"], ["age", "sex"], ["ill"]))
     both = link(frame, release)
-    with pytest.raises(InputError, match="released as it is"):
+    with pytest.raises(InputError, match="was not released unchanged"):
         evaluate(both, target="age")
     result = evaluate(both, target="ill", models=["logistic"], splits=2)
     assert result.utilities[0].model == "logistic"
@@ -270,7 +282,7 @@ def test_evaluate_checks_the_target():
 def test_standard_units_are_the_stronger_attack_where_units_differ():
     x = np.random.default_rng(0).normal(size=(400, 6)) * np.array([1, 1, 1, 1, 1, 1e4])
     release = Anonymizer(Cells(4), synthesis_map=parse_map("std+pca:5"), random_state=0).release(x)
-    assert reidentify(x, release, ruler="standard").rate > 2 * reidentify(x, release).rate
+    assert reidentify(link(x, release), attack="standard").rate > 2 * reidentify(link(x, release)).rate
 
 
 # ---------------------------------------------------------------------- comparing settings

@@ -32,7 +32,7 @@ from omokage.release.counting import count
 from omokage.release.key import Faces, Key
 from omokage.release.publish import Filled, publish
 from omokage.report import face_evaluation_page
-from omokage.report.page import attacker_name, face_verdict
+from omokage.report.sentences import attacker_name, face_verdict
 
 EVIL = '<script>alert("x")</script>'
 METHOD = FaceMethod(Part("cells"), (Part("recognition"),), (Part("morph", {"size": 64}),), "mean", 64, "png", False, False)
@@ -438,6 +438,7 @@ def test_a_page_escapes_labels_and_shows_no_original(made):
     assert "distance in RECOGNITION, its group map" in text
     assert "direction in MORPH, its synthesis map" in text
     assert page.tags.count("img") == 3  # each different picture once
+    assert page.tags.count("svg") == 2  # who is recognized, and FID in its parts
     assert all(source.startswith("data:image/jpeg;base64,") for source in page.sources)
     assert "must not be handed out" not in text
     assert "secret00" not in text

@@ -16,21 +16,10 @@ from learn_checks import check_delta_pays_for_the_sampler
 from scipy.special import ndtr, ndtri
 
 from omokage.errors import InputError, MissingExtra
-from omokage.learn.accounting import (
-    GaussianSteps,
-    LaplaceSteps,
-    PureSteps,
-    delta_left,
-    dp_accounting,
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_multiplier,
-    naive_delta,
-    naive_epsilon,
-    pld_epsilon,
-)
+from omokage.learn.accounting import delta_left, dp_accounting, gaussian_delta, gaussian_epsilon, gaussian_multiplier, pld_epsilon
 from omokage.learn.privacy import Privacy
 from omokage.learn.renyi import rdp_epsilon
+from omokage.learn.steps import GaussianSteps, LaplaceSteps, PureSteps, naive_delta, naive_epsilon
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])

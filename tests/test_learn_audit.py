@@ -11,9 +11,9 @@ from scipy.stats import binomtest
 
 from omokage.errors import InputError
 from omokage.learn import DPSGD, AnonymizedLearning, AnonymizingFirst, LearningFirst, audit, noise
-from omokage.learn.accounting import GaussianSteps, LaplaceSteps, PureSteps
 from omokage.learn.noise import NoiseSource
 from omokage.learn.parts import ChoicePart, GaussianPart, LaplacePart, least_loss, least_shift
+from omokage.learn.steps import GaussianSteps, LaplaceSteps, PureSteps
 
 FOUR = {
     "anonymizing-first": AnonymizingFirst(1.0, schema=ADULT),

@@ -171,7 +171,7 @@ def test_one_class_trains(files):
 
 def test_a_schema_of_wrong_types_is_one_sentence(files):
     (files / "schema.toml").write_text(SCHEMA.replace("classes = [0, 1]", "classes = true"))
-    with pytest.raises(InputError, match=r"schema\.toml: \[target\] classes must be a list"):
+    with pytest.raises(InputError, match=r"schema\.toml: \[target\] classes is not a list"):
         learn(files)
 
 

@@ -96,9 +96,14 @@ def test_audits_find_half_of_the_noise_of_each_mechanism(what, holder, name, old
         check_audit(ADULTS[learner])
 
 
-@pytest.mark.parametrize(
-    ("holder", "name", "old", "new", "learner"),
-    [
+def breaking(*cases):
+    """Cases of (holder, name, what is replaced in its source, by what, the learner that it breaks)."""
+    return pytest.mark.parametrize(
+        ("holder", "name", "old", "new", "learner"), cases, ids=lambda v: v if isinstance(v, str) else ""
+    )
+
+
+@breaking(
         (anonymizing_first.AnonymizingFirst, "_budget", '_SPLIT["tree"] / edges', '_SPLIT["tree"]', "anonymizing-first, tree"),
         (anonymizing_first.AnonymizingFirst, "_budget", "self.epsilon / columns", "self.epsilon", "anonymizing-first, label"),
         (anonymizing_first.AnonymizingFirst, "_publish", "budget.release_edge(counts", "budget.release_label(counts",
@@ -108,8 +113,6 @@ def test_audits_find_half_of_the_noise_of_each_mechanism(what, holder, name, old
         (AnonymizedLearning, "_mechanism", "CoordinateSum.bound * epochs", "CoordinateSum.bound", "anonymized-learning, element"),
         (DPSGD, "_plan", "multiplier * (grid", "0.5 * multiplier * (grid", "dp-sgd"),
         (DPSGD, "_plan", "self._delta(rows), steps,", "self._delta(rows), 1,", "dp-sgd"),
-    ],
-    ids=lambda v: v if isinstance(v, str) else "",
 )  # fmt: skip
 def test_a_budget_spent_twice_is_noticed(holder, name, old, new, learner, monkeypatch):
     monkeypatch.setattr(holder, name, mutated(holder, name, old, new))
@@ -117,17 +120,13 @@ def test_a_budget_spent_twice_is_noticed(holder, name, old, new, learner, monkey
         check_noise_asked_for(LEARNERS[learner])
 
 
-@pytest.mark.parametrize(
-    ("holder", "name", "old", "new", "learner"),
-    [
+@breaking(
         (network.Network, "gradient", "rows, norm, clip", "rows, 0, clip", "dp-sgd"),
         (network.Network, "gradient", "rows, norm, clip", "rows, 0, clip", "anonymized-learning, l1"),
         (network.Network, "gradient", "rows, norm, clip", "rows, 2, clip", "anonymized-learning, l1"),
         (mechanisms.CoordinateSum, "exact", "low, high, step))", "9 * low, 9 * high, step))", "anonymized-learning, element"),
         (learning_first.ParameterNoise, "exact", "np.clip(np.nan_to_num(theta, nan=0.0), self.low, self.high)",
          "np.nan_to_num(theta, posinf=9.0, neginf=-9.0)", "learning-first"),
-    ],
-    ids=lambda v: v if isinstance(v, str) else "",
 )  # fmt: skip
 def test_a_dropped_clip_is_noticed(holder, name, old, new, learner, monkeypatch):
     monkeypatch.setattr(holder, name, mutated(holder, name, old, new))

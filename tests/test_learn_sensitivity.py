@@ -12,12 +12,13 @@ import pytest
 from learn_checks import LEARNERS, SMALL, Silent, check_noise_asked_for, check_reach
 
 from omokage.errors import InputError
-from omokage.learn import DPSGD, AnonymizedLearning, AnonymizingFirst, LearningFirst, Numeric, Schema, anonymized_learning, dp_sgd
-from omokage.learn.accounting import GaussianSteps, gaussian_multiplier, naive_epsilon, pld_epsilon
+from omokage.learn import DPSGD, AnonymizedLearning, AnonymizingFirst, LearningFirst, Numeric, Schema, dp_sgd, noisy_descent
+from omokage.learn.accounting import gaussian_multiplier, pld_epsilon
 from omokage.learn.descent import norm_grid, to_grid
 from omokage.learn.mechanisms import ClippedSum
 from omokage.learn.network import Network, parameter_count
 from omokage.learn.noise import SAMPLE_DISTANCE, NoiseSource
+from omokage.learn.steps import GaussianSteps, naive_epsilon
 
 COLUMNS = 3
 
@@ -33,7 +34,7 @@ def neighbours(seed, rows=40):
     return (X, y), (X2, y2)
 
 
-def exact_releases(learner, X, y, module, monkeypatch):
+def exact_releases(learner, X, y, monkeypatch):
     """The integers of every step before noise, and the scales asked for."""
     released = []
 
@@ -42,7 +43,7 @@ def exact_releases(learner, X, y, module, monkeypatch):
             released.append(release(network, rows))
         return network
 
-    monkeypatch.setattr(module, "descend", descend)
+    monkeypatch.setattr(noisy_descent, "descend", descend)
     source = Silent()
     learner.schema_ = Schema(tuple(Numeric(f"x{j}", 0, 1) for j in range(COLUMNS)))
     learner.settings_ = {}
@@ -59,8 +60,8 @@ def test_anonymized_learning_spends_what_it_says(sensitivity, batch_size, hidden
     for seed in range(6):
         learner = AnonymizedLearning(0.8, sensitivity=sensitivity, clip=clip, epochs=2, hidden=hidden, batch_size=batch_size)
         (X, y), (X2, y2) = neighbours(seed)
-        one, scales, steps = exact_releases(learner, X, y, anonymized_learning, monkeypatch)
-        other, _, _ = exact_releases(learner, X2, y2, anonymized_learning, monkeypatch)
+        one, scales, steps = exact_releases(learner, X, y, monkeypatch)
+        other, _, _ = exact_releases(learner, X2, y2, monkeypatch)
         (claimed,) = steps
         assert set(scales) == {claimed.scale}
         moved = np.abs(one - other)
@@ -109,8 +110,8 @@ def test_dp_sgd_adds_the_noise_it_accounts_for(hidden, monkeypatch):
     for seed in range(6):
         learner = DPSGD(0.8, 1e-6, clip=clip, epochs=3, hidden=hidden)
         (X, y), (X2, y2) = neighbours(seed)
-        one, scales, steps = exact_releases(learner, X, y, dp_sgd, monkeypatch)
-        other, _, _ = exact_releases(learner, X2, y2, dp_sgd, monkeypatch)
+        one, scales, steps = exact_releases(learner, X, y, monkeypatch)
+        other, _, _ = exact_releases(learner, X2, y2, monkeypatch)
         (claimed,) = steps
         distance = one.shape[1] * SAMPLE_DISTANCE
         assert claimed == GaussianSteps(gaussian_multiplier(0.8, 1e-6, 3, 1.0, distance), 3, 1.0, distance)

@@ -14,12 +14,13 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from omokage import Anonymizer, Cells, Laplace, Mondrian, Roles, read_table
 from omokage.errors import InputError
-from omokage.evaluate import RULERS, attack_all, disclosure, link, link_files, reidentify
+from omokage.evaluate import ATTACKS, attack_all, disclosure, link, link_files, reidentify
+from omokage.evaluate.attacks import ask_all
 from omokage.evaluate.comparison import Setting, _split, compare
 from omokage.evaluate.evaluation import evaluate
-from omokage.evaluate.learned import known_pairs, learned_weights
-from omokage.evaluate.rulers import rulers_of
+from omokage.evaluate.learned import learned_weights
 from omokage.evaluate.spaces import released_codes
+from omokage.evaluate.view import known_originals, view_of
 from omokage.method.grouping import MDAV
 from omokage.method.maps import MAPS, NMF, PCA, Autoencoder, parse_map
 
@@ -57,7 +58,7 @@ def test_who_measures_in_the_published_map_links_more_than_who_measures_in_raw_u
 def test_digits_grouped_by_logarithm_and_averaged_as_they_are():
     x = load_digits().data[:900]
     release = made(5, "log+pca:20", None).release(x)
-    assert reidentify(x, release, ruler="group").rate > reidentify(x, release).rate + 0.005
+    assert reidentify(link(x, release), attack="group").rate > reidentify(link(x, release)).rate + 0.005
 
 
 def test_the_demos_patients_are_safe_only_from_who_measures_wrongly(patients):
@@ -70,12 +71,12 @@ def test_the_demos_patients_are_safe_only_from_who_measures_wrongly(patients):
 def test_noise_is_taken_off_best_where_and_as_it_was_put_on(patients):
     release = Anonymizer(noise=Laplace(0.5, random_state=0), synthesis_map=parse_map("std+pca:10"), random_state=0)
     both = link(patients, release.release(patients))
-    rate = {ruler: reidentify(None, both, ruler=ruler).rate for ruler in ("raw", "synthesis", "likelihood")}
+    rate = {ruler: reidentify(both, attack=ruler).rate for ruler in ("raw", "synthesis", "likelihood")}
     assert rate["raw"] < 0.1
     assert rate["synthesis"] > 0.6
     assert rate["likelihood"] > rate["synthesis"] + 0.02
-    with pytest.raises(InputError, match="nobody was grouped"):
-        reidentify(None, both, ruler="group")
+    with pytest.raises(InputError, match="noise instead of groups"):
+        reidentify(both, attack="group")
 
 
 @pytest.mark.parametrize(
@@ -93,14 +94,15 @@ def test_a_map_that_refuses_released_values_is_asked_about_the_nearest_it_takes(
     x = np.random.default_rng(0).gamma(0.3, size=(300, 6))
     release = Anonymizer(Cells(4), group_map=NMF(3), synthesis_map=PCA(2), random_state=0).release(x)
     assert (release.data < 0).any()  # NMF takes none of those
-    assert reidentify(x, release, ruler="group").rate > 1 / 300
+    assert reidentify(link(x, release), attack="group").rate > 1 / 300
 
 
 def test_ranks_are_places_among_the_originals_and_between_them():
     x = np.array([[0.0], [10.0], [10.0], [1000.0]])
     release = Anonymizer(Mondrian(2), random_state=0).release(x)
     both = link(x, release)
-    ruler = RULERS["ranks"](type(both)(x, np.array([[-5.0], [5.0], [505.0], [2000.0]]), both.row_of, both.certificate), 0)
+    moved = type(both)(x, np.array([[-5.0], [5.0], [505.0], [2000.0]]), both.row_of, both.certificate)
+    ruler = ATTACKS["ranks"](view_of(moved))
     assert ruler.originals(np.arange(4)).ravel().tolist() == [0.125, 0.5, 0.5, 0.875]
     assert ruler.released(np.arange(4)).ravel().tolist() == [0.125, 0.3125, 0.6875, 0.875]
 
@@ -132,14 +134,14 @@ def test_classes_that_a_ruler_cannot_tell_apart_count_as_one():
     x = np.column_stack([np.repeat([0.0, 1.0], 4), np.arange(8) ** 2])
     release = Anonymizer(MDAV(2), group_map=FirstColumn(), random_state=0).release(x)
     assert release.certificate.found.groups == 4  # in pairs that the group map sees alike
-    assert reidentify(x, release, ruler="group").rate == 0.25
-    assert reidentify(x, release, ruler="group", attack="nearest").rate == 0.25
+    assert reidentify(link(x, release), attack="group").rate == 0.25
+    assert reidentify(link(x, release), attack="group", matching="nearest").rate == 0.25
 
 
 def test_a_time_limit_leaves_out_the_weaker_rulers_and_says_so(correlated):
     both = link(correlated, made(5, "std+pca:4").release(correlated))
     tried = attack_all(both, max_seconds=0.0)
-    assert all(result.attack == "nearest" for result in tried.results.values())
+    assert all(result.matching == "nearest" for result in tried.results.values())
     assert {name for name, reason in tried.missing.items() if "limit of 0 s" in reason} >= {RAW}
     whole = evaluate(both, max_seconds=0.0)
     assert whole.missing == tried.missing
@@ -147,7 +149,7 @@ def test_a_time_limit_leaves_out_the_weaker_rulers_and_says_so(correlated):
 
 
 def verdict_of(result):
-    from omokage.report.page import verdict
+    from omokage.report import verdict
 
     return verdict(result)
 
@@ -157,13 +159,12 @@ def verdict_of(result):
 
 def test_weights_learned_from_known_pairs_are_tried_on_others_only(correlated):
     both = link(correlated, made(5, None, "std+pca:4").release(correlated))
-    ruler = rulers_of(both)[0]["learned"]
-    assert len(ruler.known) == len(known_pairs(500, 0)) == 25
-    result = reidentify(None, both, ruler="learned")
+    assert len(known_originals(500, 0)) == 25
+    result = reidentify(both, attack="learned")
     assert (result.rows, result.known) == (475, 25)
-    assert result.rate > 1.5 * reidentify(None, both).rate  # raw units are a bad guess of the weights
+    assert result.rate > 1.5 * reidentify(both).rate  # raw units are a bad guess of the weights
     # what becomes of the known ones cannot change the rate of the others by more than their part in the assignment
-    sampled = reidentify(None, both, ruler="learned", sample=100, attack="nearest")
+    sampled = reidentify(both, attack="learned", sample=100, matching="nearest")
     assert sampled.rows < 115
 
 
@@ -172,12 +173,12 @@ def test_known_pairs_are_not_counted_even_where_they_are_right():
     x = rng.normal(size=(400, 3))
     release = Anonymizer(noise=Laplace(50.0, random_state=0), random_state=0).release(x)
     both = link(x, release)
-    known = known_pairs(400, 0)
+    known = known_originals(400, 0)
     y = both.y.copy()
     y[both.row_of[known]] = x[known]  # only the known ones are released as they are
     told = type(both)(both.x, y, both.row_of, both.certificate)
-    assert reidentify(None, told, attack="nearest").rate > len(known) / 400 * 0.9
-    assert reidentify(None, told, ruler="learned", attack="nearest").rate < 0.02
+    assert reidentify(told, matching="nearest").rate > len(known) / 400 * 0.9
+    assert reidentify(told, attack="learned", matching="nearest").rate < 0.02
 
 
 def test_learned_weights_turn_down_columns_that_say_nothing():
@@ -213,7 +214,7 @@ def test_a_mixed_table_is_attacked_as_it_was_encoded_to_be_grouped(anonymizer, s
     own = [name for name in tried.results if "assignment, group space" in name]
     assert len(own) == 1
     assert 1 / 60 < tried.results[own[0]].rate <= tried.strongest.rate <= 1 / 4
-    assert disclosure(None, both, ruler=tried.nearest_ruler).sensitive[0].given_away == 1.0
+    assert disclosure(both, ruler=tried.nearest_ruler).sensitive[0].given_away == 1.0
 
 
 @pytest.mark.parametrize("arguments", [("std+pca:3", None), (None, "std+pca:2"), ("log+pca:3", "pca:2"), (None, None)])
@@ -259,10 +260,16 @@ def test_a_map_of_the_users_own_is_used_in_memory_and_missed_aloud_in_files(tmp_
 def test_every_ruler_is_tried_where_it_applies(correlated):
     noisy = Anonymizer(noise=Laplace(0.1, random_state=0), synthesis_map=PCA(3), random_state=0).release(correlated)
     grouped = made(5, "std+pca:4", "pca:5").release(correlated)
-    assert set(rulers_of(link(correlated, noisy))[0]) == set(RULERS) - {"group", "repeated"}
-    assert set(rulers_of(link(correlated, grouped))[0]) == set(RULERS) - {"likelihood"}
-    with pytest.raises(InputError, match="no ruler 'thumb'"):
-        reidentify(correlated, grouped, ruler="thumb")
+    names = {"raw units", "standard units", "ranks", "synthesis space pca:3", "weights learned from 25 known pairs"}
+    asked, missing = ask_all(link(correlated, noisy))
+    assert {each.name for each in asked} == names | {"noise likelihood in pca:3"}
+    assert missing == {}
+    asked, missing = ask_all(link(correlated, grouped))
+    own = {"group space std+pca:4", "synthesis space pca:5", "the method repeated"}
+    assert {each.name for each in asked} == names - {"synthesis space pca:3"} | own
+    assert missing == {}
+    with pytest.raises(InputError, match="no attack 'thumb'"):
+        reidentify(link(correlated, grouped), attack="thumb")
 
 
 # ---------------------------------------------------------------------- the method repeated
@@ -284,13 +291,13 @@ def test_a_mixed_table_is_repeated_from_its_files(tmp_path):
     release = Anonymizer(Mondrian(4)).release(read_table(tmp_path / "t.csv"), roles=roles, digits=6)
     release.write(tmp_path / "out", key=tmp_path / "key.json")
     both = link_files(tmp_path / "t.csv", tmp_path / "out", tmp_path / "key.json")
-    assert reidentify(None, both, ruler="repeated").rate == pytest.approx(release.certificate.found.groups / 240)
+    assert reidentify(both, attack="repeated").rate == pytest.approx(release.certificate.found.groups / 240)
 
 
 def test_a_secret_seed_keeps_the_method_from_being_repeated():
     x = np.random.default_rng(0).normal(size=(1500, 6))
     release = Anonymizer(Cells(4), random_state=0).release(x)  # the attacker is also given 0, for another purpose
-    rate = reidentify(x, release, ruler="repeated", random_state=0).rate
+    rate = reidentify(link(x, release), attack="repeated", random_state=0).rate
     assert rate < 0.5 * release.certificate.found.groups / 1500
 
 
@@ -357,4 +364,4 @@ def test_maps_in_the_registry_can_all_be_attacked_in():
             continue
         text = f"{name}:2" if name in ("pca", "nmf", "lpp", "ae") else name
         release = made(4, None, text).release(x)
-        assert 0 < reidentify(x, release, ruler="synthesis", attack="nearest").rate <= 0.25
+        assert 0 < reidentify(link(x, release), attack="synthesis", matching="nearest").rate <= 0.25

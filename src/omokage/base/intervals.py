@@ -9,11 +9,16 @@ from statistics import NormalDist
 
 @dataclass(frozen=True)
 class Risk:
-    """A rate with its interval, beside the baseline."""
+    """A rate with its interval, beside the baseline: what the attacker reaches without the release, or by chance."""
 
     rate: float
     interval: tuple[float, float]
     baseline: float
+
+    @staticmethod
+    def counted(hits: float, n: int, baseline: float, confidence: float = 0.95) -> Risk:
+        """The share of ``hits`` in ``n``, with Wilson's interval."""
+        return Risk(float(hits / n), wilson(hits, n, confidence), baseline)
 
     @property
     def gained(self) -> float:

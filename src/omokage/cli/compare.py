@@ -78,7 +78,7 @@ def compare(
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task("comparing", total=None)
 
-        def show(name: str, done: int, total: int) -> None:
+        def show(name: str, done: int = 0, total: int = 0, /) -> None:
             bar.update(task, completed=done, total=total, description=f"done: {name}")
 
         result = run(

@@ -152,8 +152,7 @@ def draw_faces(before: Path, after: Path, key: Path, path: Path) -> Path:
 
 def _report(table: Table, release: Release, path: Path, say: Progress) -> Path | None:
     """Attack the release and learn from it; None where no report can be drawn."""
-    from ..evaluate import link
-    from ..evaluate.evaluation import evaluate
+    from ..evaluate import evaluate, link
     from ..report import evaluation_page, require_report, write_page
 
     try:

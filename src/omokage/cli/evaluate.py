@@ -34,6 +34,9 @@ def evaluate(
     target: str = typer.Option(None, "--target", metavar="COLUMN", help="Column released unchanged, to learn to predict."),
     model: list[str] = typer.Option(None, "--model", **_MODEL, show_default="boosting"),
     splits: int = typer.Option(3, "--splits", help="Repeated splits for the utility's interval."),
+    attack: list[str] = typer.Option(
+        None, "--attack", metavar="MODULE:CLASS", help="Your own attack, package.module:Class, besides the built-in ones."
+    ),
     sample: int = typer.Option(None, "--sample", help="Attack only about so many rows."),
     max_seconds: float = typer.Option(
         None, "--max-seconds", help="For all assignments together; the report names attacks left out."
@@ -44,10 +47,9 @@ def evaluate(
     results: Path = typer.Option(None, "--json", help="Write the figures as JSON."),
 ) -> None:
     """Attack a release, learn from it, and measure what changed: in sentences and, with --html, as a page."""
-    from ..evaluate import link_files
-    from ..evaluate.evaluation import evaluate as judge
-    from ..report import evaluation_page, require_report_places, write_page, write_results
-    from ..report.page import verdict
+    from ..evaluate import ATTACKS, link_files
+    from ..evaluate import evaluate as judge
+    from ..report import evaluation_page, require_report_places, verdict, write_page, write_results
 
     hold(context, html, results, inputs=(original, release, key))
     require_report_places(html, results, release)
@@ -59,6 +61,7 @@ def evaluate(
             target=target,
             models=names(model) or ("boosting",),
             splits=splits,
+            attacks=[*ATTACKS, *(each for each in attack or [] if each not in ATTACKS)],
             sample=sample,
             max_seconds=max_seconds,
             progress=say,
@@ -67,6 +70,8 @@ def evaluate(
             say("writing the report")
             words = ["omokage", "evaluate", original.name, release.name, "--key", key.name]
             words += ["--target", target] if target else []
+            words += [word for each in model or [] for word in ("--model", each)]
+            words += [word for each in attack or [] for word in ("--attack", each)]
             words += [] if header is None else ["--header" if header else "--no-header"]
             words += [word for each in columns or [] for word in ("--names", each)]
             write_page(evaluation_page(result, repeat=shlex.join(words)), html)

@@ -224,7 +224,7 @@ def evaluate(
     from ..evaluate.faces.evaluation import evaluate_faces
     from ..faces.maps import Networks
     from ..report import face_evaluation_page, require_report_places, write_page, write_results
-    from ..report.page import face_verdict
+    from ..report.sentences import face_verdict
 
     hold(context, html, results, inputs=(photos, release, key, labels, generator, encoder, attributes))
     require_report_places(html, results, release)

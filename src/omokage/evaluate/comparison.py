@@ -1,7 +1,7 @@
 """Many settings side by side: each is anonymized on the same training rows, attacked, and learned from.
 
 Settings run in processes of their own, as many as memory allows, and every finished one is kept at once in a file of JSON lines,
-so that a run that was killed goes on where it stopped.
+so an interrupted run resumes when you repeat it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 
 from ..base.files import write_whole
+from ..base.progress import Progress, silent
 from ..base.scratch import scratch
 from ..errors import InputError, OmokageError, OutputError
 from ..method.anonymizer import Anonymizer
@@ -28,12 +28,14 @@ from ..method.grouping import parse_grouper
 from ..method.maps import parse_map
 from ..method.noise import parse_noise
 from .assignment.transport import distinct_rows
-from .attacks import Attacks, attack_all
+from .attacks import ATTACKS
 from .disclosure import membership_risk
 from .drift import drift
 from .linked import Linked, link
-from .rulers import RULERS, raw
-from .utility import fit_model, scores, task_of
+from .rulers import raw
+from .strongest import Attacks, attack_all
+from .utility import fit_model, hold_out, scores, task_of
+from .view import view_of
 
 MOST_SECONDS = 900.0  # of a setting's assignments; past it an outcome is marked as not proved, or attacks are left out
 
@@ -122,7 +124,7 @@ def settings_of(ks: Sequence[int], maps: Sequence[str], groupings: Sequence[str]
     for setting in made:
         setting.anonymizer(0)._check()
     if not made:
-        raise InputError("give at least one k or one noise")
+        raise InputError("there is nothing to compare: give at least one k or one noise")
     return made
 
 
@@ -138,13 +140,13 @@ def compare(
     jobs: int | None = None,
     memory: int = 8 << 30,
     random_state: int = 0,
-    progress: Callable[[str, int, int], None] = lambda _name, _done, _all: None,
+    progress: Progress = silent,
 ) -> Comparison:
     """Run the settings that ``keep`` does not hold yet, and return them all.
 
     Every setting is attacked as by :func:`~omokage.evaluate.evaluation.evaluate`, and ranked by the strongest attack.
     ``memory`` is shared by the processes; ``sample`` limits the rows of a noisy release that are attacked (k-anonymous ones are
-    attacked whole).
+    attacked whole). ``progress`` is called with each finished setting.
     """
     mark = _mark(x, y, model, sample, random_state)
     done = _load(keep, mark)
@@ -184,7 +186,7 @@ def _need(x: NDArray[Any]) -> int:
 def _mark(x: NDArray[Any], y: NDArray[Any], *rest: Any) -> str:
     """Ties kept outcomes to their data, conditions and attackers."""
     digest = hashlib.sha256(np.ascontiguousarray(x).tobytes())
-    digest.update("\0".join(map(str, y.tolist())).encode() + repr((x.shape, *RULERS, *rest)).encode())
+    digest.update("\0".join(map(str, y.tolist())).encode() + repr((x.shape, *ATTACKS, *rest)).encode())
     return digest.hexdigest()[:32]
 
 
@@ -197,7 +199,7 @@ def _load(path: Path, mark: str) -> dict[str, Any]:
             if entry["mark"] == mark:
                 done[entry["name"]] = entry["outcome"]
     except (OSError, ValueError, KeyError, TypeError):
-        raise OutputError(f"{path} holds more than finished settings: move it away, or rename the page") from None
+        raise OutputError(f"{path} holds more than finished settings: move it away, or choose another page") from None
     return done
 
 
@@ -209,9 +211,7 @@ def _append(path: Path, mark: str, name: str, outcome: dict[str, Any]) -> None:
 
 def _split(folder: str, seed: int) -> tuple[Any, Any, Any, Any]:
     x, y = np.load(Path(folder) / "x.npy"), np.load(Path(folder) / "y.npy")
-    stratify = y if task_of(y) == "classification" and np.unique(y, return_counts=True)[1].min() >= 2 else None
-    train, test = train_test_split(np.arange(len(y)), test_size=0.2, random_state=seed, stratify=stratify)
-    return x, y, train, test
+    return x, y, *hold_out(y, random_state=seed)
 
 
 def _original(folder: str, model: str, seed: int) -> dict[str, Any]:
@@ -248,7 +248,7 @@ def _run(folder: str, setting: Setting, model: str, sample: int | None, memory: 
             {name: result.rate for name, result in tried.results.items()},
             tried.missing,
             _membership(both, tried, x[test]),
-            drift(None, both).loss,
+            drift(both).loss,
             scores(y[test], fitted.predict(x[test]), task),
             None if through is None else scores(y[test], fitted.predict(through(x[test])), task),
             time.perf_counter() - begun,
@@ -260,9 +260,9 @@ def _run(folder: str, setting: Setting, model: str, sample: int | None, memory: 
 
 def _membership(both: Linked, tried: Attacks, outsiders: NDArray[Any]) -> float:
     """Told by distance who was in the data, measured as the strongest attack measures."""
-    ruler = tried.rulers[tried.strongest.name]
+    ruler = tried.rulers[tried.strongest.name]  # built-in attacks all have one
     outside = None if ruler.outsiders is None else ruler.outsiders(outsiders)
     if outside is None:
-        ruler, outside = raw(both, 0), outsiders
+        ruler, outside = raw(view_of(both)), outsiders
     centres = ruler.released(np.unique(distinct_rows(both.y)[1], return_index=True)[1])
     return membership_risk(ruler.originals(np.arange(len(both.x))), outside, centres).rate

@@ -13,16 +13,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..base.intervals import Risk, wilson
+from ..base.intervals import Risk
 from ..base.matrix import Labels
 from ..release.certificate import Column
-from ..release.release import Release
 from ..release.rules import LDiversity, TCloseness, found
 from ..tables.counting import sensitive_columns
 from .assignment.transport import distinct_rows
-from .linked import Linked, link
+from .linked import Linked
 from .reidentification import nearest_rows
 from .rulers import Ruler, raw
+from .view import view_of
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class SensitiveDisclosure:
 class Disclosure:
     """Everything but re-identification.
 
-    singling_out : share of the attacker's predicates ("nearest to this class, and with these columns as they are") that fit
-    exactly one original; the baseline uses the columns as they are alone. membership : how often the attacker tells who was
-    in the data from who was not, by distance; baseline one half; None without people who were not.
+    singling_out : share of the attacker's predicates ("nearest to this class, and with these unchanged values") that fit
+    exactly one original; the baseline uses the unchanged columns alone. membership : how often the attacker tells who was
+    in the data from who was not, by distance; the baseline is one half; None without people who were not.
     """
 
     sizes: dict[int, int]
@@ -56,32 +56,29 @@ class Disclosure:
     membership: Risk | None
 
 
-def disclosure(
-    original: Any, release: Release | Linked, *, outsiders: NDArray[Any] | None = None, ruler: Ruler | None = None
-) -> Disclosure:
+def disclosure(both: Linked, *, outsiders: NDArray[Any] | None = None, ruler: Ruler | None = None) -> Disclosure:
     """Measure what a release gives away.
 
     Parameters
     ----------
-    original : the data the release was made from; ignored for a :class:`Linked`
+    both : Linked
+        Originals and release, from :func:`~omokage.evaluate.link` or :func:`~omokage.evaluate.link_files`.
     outsiders : (m, d) array
         People who were not in the data, in the originals' space, for membership inference.
     ruler : Ruler
-        What the nearest class is nearest in; the columns as they are by default.
+        What the nearest class is nearest in; the columns as they are unless you give one.
     """
-    both = link(original, release)
-    measure = ruler or raw(both, 0)
+    measure = ruler or raw(view_of(both))
     _, which, capacity = distinct_rows(both.y)
     centres = measure.released(np.unique(which, return_index=True)[1])
     inside = measure.originals(np.arange(len(both.x)))
     nearest = nearest_rows(inside, centres)
     sizes = dict(zip(*(a.tolist() for a in np.unique(capacity, return_counts=True)), strict=True))
-    columns = both.certificate.columns
-    asis = [c for c in columns if c.role in ("sensitive", "keep")]
-    sensitive = [_sensitive(both, which, nearest, column) for column in columns if column.role == "sensitive"]
+    published = both.published
+    sensitive = [_sensitive(both, which, nearest, column) for column in published.sensitive]
     outside = None if outsiders is None or measure.outsiders is None else measure.outsiders(outsiders)
     membership = None if outside is None else membership_risk(inside, outside, centres)
-    return Disclosure(sizes, tuple(sensitive), _singling_out(both, which, nearest, asis), membership)
+    return Disclosure(sizes, tuple(sensitive), _singling_out(both, which, nearest, published.unchanged), membership)
 
 
 def _sensitive(both: Linked, which: Labels, nearest: Labels, column: Column) -> SensitiveDisclosure:
@@ -93,21 +90,20 @@ def _sensitive(both: Linked, which: Labels, nearest: Labels, column: Column) -> 
     truth = coded.codes[both.row_of]
     right = count.argmax(axis=1)[nearest] == truth
     baseline = float(np.bincount(truth).max() / len(truth))
-    n = len(truth)
     return SensitiveDisclosure(
         column.name,
         found(LDiversity(2), coded, which),
         found(LDiversity(2, "entropy"), coded, which),
         found(TCloseness(0), coded, which),
         float(alone[which].mean()),
-        Risk(float(right.mean()), wilson(float(right.sum()), n), baseline),
+        Risk.counted(int(right.sum()), len(right), baseline),
     )
 
 
-def _singling_out(both: Linked, which: Labels, nearest: Labels, asis: Sequence[Column]) -> Risk:
+def _singling_out(both: Linked, which: Labels, nearest: Labels, unchanged: Sequence[Column]) -> Risk:
     """Predicates from the release, counted on the originals."""
-    if both.frame is not None and asis:
-        names = [column.name for column in asis]
+    if both.frame is not None and unchanged:
+        names = [column.name for column in unchanged]
         kept = _numbered(both.frame.select(names))
     else:
         kept = np.zeros(len(which), dtype=np.int64)
@@ -117,7 +113,7 @@ def _singling_out(both: Linked, which: Labels, nearest: Labels, asis: Sequence[C
     fitting = dict(zip(*np.unique(nearest * base + mine, return_counts=True), strict=True))
     hits = sum(1 for p in predicates.tolist() if fitting.get(p, 0) == 1)
     alone = np.unique(mine, return_counts=True)[1]
-    return Risk(hits / len(predicates), wilson(hits, len(predicates)), float((alone == 1).mean()))
+    return Risk.counted(hits, len(predicates), float((alone == 1).mean()))
 
 
 def _numbered(frame: pl.DataFrame) -> Labels:
@@ -139,4 +135,4 @@ def membership_risk(inside: NDArray[Any], outside: NDArray[Any], centres: NDArra
     cut = cuts[int(np.argmax(told))]
     rate = float((np.mean(halves[0][1] <= cut) + np.mean(halves[1][1] > cut)) / 2)
     n = min(len(halves[0][1]), len(halves[1][1])) * 2
-    return Risk(rate, wilson(rate * n, n), 0.5)
+    return Risk.counted(rate * n, n, 0.5)

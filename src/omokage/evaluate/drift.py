@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..release.release import Release
-from .linked import Linked, link
+from .linked import Linked
 
 
 @dataclass(frozen=True)
@@ -23,12 +22,11 @@ class Drift:
     correlation: float
 
 
-def drift(original: Any, release: Release | Linked) -> Drift:
+def drift(both: Linked) -> Drift:
     """Measure a release against its originals.
 
     Correlations are taken over columns that vary both before and after.
     """
-    both = link(original, release)
     x, y = both.x.astype(np.float64), both.aligned.astype(np.float64)
     total = float(((x - x.mean(axis=0)) ** 2).sum())
     loss = float(((x - y) ** 2).sum()) / total if total > 0 else 0.0

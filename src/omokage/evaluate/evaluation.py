@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-import polars as pl
-
-from ..errors import InputError
+from ..base.progress import Progress, silent
 from ..release.certificate import Certificate
-from .attacks import attack_all
+from .attacks import Attack
 from .disclosure import Disclosure, disclosure
 from .drift import Drift, drift
 from .linked import Linked
 from .reidentification import Reidentification
-from .utility import Utility, utility
+from .strongest import attack_all
+from .utility import Utility, target_values, utility
 
 
 @dataclass(frozen=True)
@@ -49,10 +47,11 @@ def evaluate(
     target: str | None = None,
     models: Sequence[str] = ("boosting",),
     splits: int = 3,
+    attacks: Iterable[str | Attack | type[Attack]] | None = None,
     sample: int | None = None,
     max_seconds: float | None = None,
     random_state: int = 0,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = silent,
 ) -> Evaluation:
     """Attack a release, learn from it, and measure what drifted.
 
@@ -61,26 +60,19 @@ def evaluate(
     both : Linked
         Originals and release, from :func:`~omokage.evaluate.link` or :func:`~omokage.evaluate.link_files`.
     target : str
-        A column released as it is that an analyst would want to predict.
-    sample, max_seconds : limits of the attacks; see :func:`~omokage.evaluate.attack_all`
+        An unchanged column that an analyst would want to predict.
+    models, splits : what to learn from the release; see :func:`~omokage.evaluate.utility`
+    attacks, sample, max_seconds : what to try, and its limits; see :func:`~omokage.evaluate.attack_all`
+    progress : called with the name of each stage
     """
     y = None if target is None else target_values(both, target)
-    tried = attack_all(both, sample=sample, max_seconds=max_seconds, random_state=random_state, progress=progress)
+    tried = attack_all(
+        both, attacks=attacks, sample=sample, max_seconds=max_seconds, random_state=random_state, progress=progress
+    )
     progress("measuring drift and disclosure")
-    drifted, disclosed = drift(None, both), disclosure(None, both, ruler=tried.nearest_ruler)
+    drifted, disclosed = drift(both), disclosure(both, ruler=tried.nearest_ruler)
     utilities = []
     for model in models if y is not None else ():
         progress(f"learning from the release: {model}")
-        utilities.append(utility(None, y, both, model=model, splits=splits, random_state=random_state))
+        utilities.append(utility(both, target=y, model=model, splits=splits, random_state=random_state))
     return Evaluation(both.certificate, tried.results, tried.missing, drifted, disclosed, target, tuple(utilities))
-
-
-def target_values(both: Linked, target: str) -> Any:
-    """The target of each original; it must be released as it is."""
-    role = {column.name: column.role for column in both.certificate.columns}.get(target)
-    if role not in ("keep", "sensitive"):
-        raise InputError(f"the target {target!r} must be a column that was released as it is (keep or sensitive)")
-    column = both.column(target)
-    if column.null_count():
-        raise InputError(f"the target {target!r} is missing in {column.null_count()} rows")
-    return column.to_numpy() if column.dtype.is_numeric() else np.asarray(column.cast(pl.String).to_list(), dtype=str)

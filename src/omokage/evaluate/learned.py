@@ -17,16 +17,7 @@ from sklearn.covariance import ledoit_wolf
 from ..base.matrix import Labels
 
 Floats = NDArray[np.float64]
-LEAST_KNOWN, MOST_KNOWN = 10, 250
 MOST_COVARIED = 1000  # columns up to which covariances are learned
-
-
-def known_pairs(n: int, seed: int) -> Labels:
-    """Originals whose released row the attacker knows: one in twenty, at most 250; none if that is too few to learn from."""
-    count = min(MOST_KNOWN, n // 20)
-    if count < LEAST_KNOWN:
-        return np.zeros(0, dtype=np.int64)
-    return np.sort(np.random.default_rng([seed, count]).choice(n, count, replace=False))
 
 
 def learned_weights(x: Floats, own: Labels, classes: Floats) -> Floats:

@@ -7,7 +7,7 @@ is compatible with: the best a least-squares attacker can do with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..base.matrix import Labels
-from ..base.parts import AnyPart
+from ..base.words import counted
 from ..errors import InputError, VerificationError
-from ..method.grouping import GROUPERS
-from ..release.certificate import Certificate, Column, Noisy, TableMethod
+from ..release.certificate import Certificate, Column
 from ..release.contents import Contents
 from ..release.key import read_key
 from ..release.release import Release
@@ -29,21 +28,7 @@ from ..tables.encode import Scale, encode, plain_numbers
 from ..tables.read import read_table, with_kinds
 from ..tables.table import Table, as_table, is_frame, typed
 from ..tables.writing import TableWriter, read_written
-
-
-@dataclass(frozen=True)
-class Published:
-    """How a release was made, as far as its certificate tells everybody.
-
-    group_map, synthesis_map : the maps' parts, none for the identity. scale, ordinal : how columns were encoded to be grouped
-    without a map. noise : its distribution, where noise took the place of groups.
-    """
-
-    group_map: tuple[AnyPart, ...]
-    synthesis_map: tuple[AnyPart, ...]
-    scale: Scale
-    ordinal: bool
-    noise: str | None
+from .published import Published, is_plain
 
 
 @dataclass(frozen=True)
@@ -61,18 +46,8 @@ class Linked:
 
     @property
     def published(self) -> Published:
-        """What the certificate says of the method."""
-        method, promise = self.certificate.method, self.certificate.promise
-        if not isinstance(method, TableMethod):
-            raise InputError("the release is one of faces: omokage faces evaluate judges those")
-        grouper = None if method.grouping is None else GROUPERS.get(method.grouping.name)
-        return Published(
-            method.group_map,
-            method.synthesis_map,
-            method.scale,
-            getattr(grouper, "axis_parallel", False),
-            promise.distribution if isinstance(promise, Noisy) else None,
-        )
+        """What the certificate says of the method and the columns."""
+        return Published.of(self.certificate)
 
     @property
     def k(self) -> int | None:
@@ -83,27 +58,32 @@ class Linked:
         """The released row of each original."""
         return self.y[self.row_of]
 
+    @property
+    def through_map(self) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
+        """Rows sent through the fitted synthesis map and back, as an analyst who knows the map can do; None without one."""
+        fitted = self.synthesis_map
+        return None if fitted is None else lambda rows: np.asarray(fitted.inverse_transform(fitted.transform(rows)))
+
     def column(self, name: str) -> pl.Series:
         """An original column."""
         if self.table is None or name not in self.table.frame.columns:
-            raise InputError(f"there is no column {name!r} in the originals")
+            raise InputError(f"the originals have no column {name!r}: check its spelling")
         return self.table.frame[name]
 
 
-def link(original: Any, release: Release | Linked) -> Linked:
-    """Join a release in memory with its originals; what is joined already is left as it is."""
-    if isinstance(release, Linked):
-        return release
+def link(original: Any, release: Release) -> Linked:
+    """Join a release in memory with its originals, an array or a table as it was given to the anonymizer."""
     if not is_frame(original):
         x = np.asarray(original)
         if x.shape != np.shape(release.data):
             raise InputError(
-                f"the originals have shape {x.shape}, the release {np.shape(release.data)}: they do not belong together"
+                f"the originals have shape {x.shape}, but the release has shape {np.shape(release.data)}: "
+                "give the data that the release was made from"
             )
         both = Linked(x, np.asarray(release.data), release.key.rows, release.certificate)
     else:
         if not isinstance(release.writer, TableWriter):
-            raise InputError("the release is one of faces: omokage faces evaluate judges those")
+            raise InputError("the release holds faces, not a table: evaluate it with omokage faces evaluate")
         both = _linked(as_table(original), release.writer.table.frame, release.key.rows, release.certificate)
     return replace(both, group_map=release.group_map, synthesis_map=release.synthesis)
 
@@ -123,30 +103,27 @@ def link_files(
     result = verify(folder, key=key)
     if not result.passed:
         failed = ", ".join(check.name for check in result.checks if not check.passed)
-        raise VerificationError(f"the release does not keep its promise ({failed}), so it is not evaluated")
+        raise VerificationError(f"the release does not keep its promise ({failed}): make it again before you evaluate it")
     certificate, digest = Certificate.read(Path(folder))
-    if certificate.medium != "table":
-        raise InputError("the release is one of faces: omokage faces evaluate judges those")
+    Published.of(certificate)  # refuses faces before anything large is read
     secret, table = read_key(Path(key), digest), read_table(original, header=header, names=names)
     if not secret.fits(table.sha256, certificate.source.fingerprint):
-        raise InputError(f"{Path(original).name} is not the table that this release was made from")
+        raise InputError(f"{Path(original).name} is not the table that the release was made from: give that table")
     if len(secret.rows) != len(table.frame):
-        raise InputError(f"{Path(original).name} has {len(table.frame)} rows, but the key links {len(secret.rows)}")
+        raise InputError(
+            f"{Path(original).name} has {counted(len(table.frame), 'row')}, but the key links {len(secret.rows):,}: "
+            "read it as you did for the release"
+        )
     path = certificate.files[0].path
     return _linked(table, read_written(path, Contents(Path(folder)).read(path)), secret.place, certificate)
 
 
 def _linked(table: Table, frame: pl.DataFrame, rows: Labels, certificate: Certificate) -> Linked:
-    quasi = [column for column in certificate.columns if column.role == "quasi"]
+    quasi = Published.of(certificate).quasi
     as_read: dict[str, Any] = {column.name: column.kind for column in quasi}
     table = with_kinds(table, as_read)  # the kinds it was anonymized by
     x, y = side_by_side(table, frame, quasi, "none" if is_plain(quasi) else "range")
     return Linked(x, y, rows, certificate, table, frame)
-
-
-def is_plain(columns: Sequence[Column]) -> bool:
-    """Whether every column is a number, so that values can be compared as they are."""
-    return all(column.kind in ("number", "boolean") for column in columns)
 
 
 def side_by_side(

@@ -1,33 +1,26 @@
 """Rulers: the spaces in which an attacker measures how far a released row is from an original one.
 
-Which ruler is best depends on how the release was made, and the certificate tells how. So a release is attacked with each:
-
-raw         the columns as they are
-standard    in units of the originals' standard deviations
-ranks       each value by its place among the originals' values
-group       where the release was grouped
-synthesis   where it was averaged, or noise added
-likelihood  for noise: how probable the difference is under the noise that the certificate names
-learned     by weights learned from a few pairs known from elsewhere
-repeated    for groups: from the row that the published method, run again, makes of the original
+Which ruler is best depends on how the release was made, and the certificate tells how. So a release is attacked with each of
+those below; :data:`~omokage.evaluate.attacks.ATTACKS` lists them with one line of help.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..base.matrix import Labels
-from ..errors import InputError, MapError, OmokageError
+from ..base.words import counted
+from ..errors import InputError, MapError
 from .assignment.transport import distinct_rows
-from .learned import LEAST_KNOWN, known_pairs, learned_weights
-from .linked import Linked
+from .learned import learned_weights
 from .repeated import repeated_rows
 from .spaces import Space, group_space, synthesis_space
+from .view import LEAST_KNOWN, View
 
 Place = Callable[[NDArray[Any]], NDArray[Any]]
 STEPS = 8  # of each coordinate, in which a Laplace likelihood is measured
@@ -38,46 +31,45 @@ MOST_COORDINATES = 8192  # of all steps together
 class Ruler:
     """A way to measure distance, as squared Euclidean distance of coordinates.
 
-    name : of the ruler in words. originals, released : coordinates of rows, by their numbers. outsiders : coordinates of other
-    rows in the originals' columns; None where they have none. known : originals whose link was used, which must not be counted.
+    name : of the ruler in words; the attack's own name if empty. originals, released : coordinates of rows, by their numbers.
+    outsiders : coordinates of other rows in the originals' columns; None where they have none. where : equal for rulers that
+    measure in the same space, so that it is attacked once; the name if empty.
     """
 
-    name: str
     originals: Callable[[Labels], NDArray[Any]]
     released: Callable[[Labels], NDArray[Any]]
-    outsiders: Place | None
-    where: str
-    known: Labels = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    outsiders: Place | None = None
+    name: str = ""
+    where: str = ""
+
+    @classmethod
+    def placing(cls, view: View, place: Place, name: str = "", where: str = "") -> Ruler:
+        """A ruler that places originals and released rows alike, by a function from rows to coordinates."""
+        return cls(lambda i: place(view.originals[i]), lambda i: place(view.released[i]), place, name, where or name)
 
 
-def _of(both: Linked, name: str, place: Place, known: Labels | None = None) -> Ruler:
-    """A ruler that places originals and released rows alike."""
-    numbers = np.zeros(0, dtype=np.int64) if known is None else known
-    return Ruler(name, lambda i: place(both.x[i]), lambda i: place(both.y[i]), place, name, numbers)
-
-
-def _unit(both: Linked) -> NDArray[Any]:
-    unit: NDArray[Any] = both.x.std(axis=0)
+def _unit(view: View) -> NDArray[Any]:
+    unit: NDArray[Any] = view.originals.std(axis=0)
     return np.where(unit > 0, unit, 1.0)
 
 
-def raw(both: Linked, seed: int) -> Ruler:
-    return Ruler("raw units", lambda i: both.x[i], lambda i: both.y[i], lambda x: x, "raw")
+def raw(view: View) -> Ruler:
+    return Ruler.placing(view, lambda rows: rows, "raw units", "raw")
 
 
-def standard(both: Linked, seed: int) -> Ruler:
-    unit = _unit(both)
-    return _of(both, "standard units", lambda rows: rows / unit)
+def standard(view: View) -> Ruler:
+    unit = _unit(view)
+    return Ruler.placing(view, lambda rows: rows / unit, "standard units")
 
 
-def ranks(both: Linked, seed: int) -> Ruler:
+def ranks(view: View) -> Ruler:
     """A value between two of the originals has a rank between theirs."""
-    known = [_ranked(column) for column in both.x.T]
+    known = [_ranked(column) for column in view.originals.T]
 
     def place(rows: NDArray[Any]) -> NDArray[Any]:
         return np.column_stack([np.interp(column, *pair) for column, pair in zip(rows.T, known, strict=True)])
 
-    return _of(both, "ranks", place)
+    return Ruler.placing(view, place, "ranks")
 
 
 def _ranked(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -86,37 +78,37 @@ def _ranked(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return values, (np.cumsum(counts) - counts / 2) / len(column)
 
 
-def group(both: Linked, seed: int) -> Ruler:
-    return _own("group space", group_space(both), both)
+def group(view: View) -> Ruler:
+    return _own("group space", group_space(view), view)
 
 
-def synthesis(both: Linked, seed: int) -> Ruler:
-    return _own("synthesis space", synthesis_space(both), both)
+def synthesis(view: View) -> Ruler:
+    return _own("synthesis space", synthesis_space(view), view)
 
 
-def _own(what: str, space: Space, both: Linked) -> Ruler:
+def _own(what: str, space: Space, view: View) -> Ruler:
     return Ruler(
-        f"{what} {space.where}",
         lambda i: space.place(space.x[i]),
         lambda i: space.place_released(space.y[i]),
-        space.place if space.x is both.x else None,
+        space.place if space.x is view.originals else None,
+        f"{what} {space.where}",
         space.where,
     )
 
 
-def likelihood(both: Linked, seed: int) -> Ruler:
+def likelihood(view: View) -> Ruler:
     """Laplace noise is as probable as its absolute values are small, so absolute differences of codes are summed.
 
     Each coordinate is cut into steps at the released codes' quantiles, and a value fills the steps below it. Then squared
     distance is the sum of what is filled in one row and not in the other: the absolute difference, up to parts of a step.
     """
-    if both.published.noise != "Laplace":
-        raise InputError("only Laplace noise has a likelihood to attack by")
-    space = synthesis_space(both)
+    if view.published.noise != "Laplace":
+        raise InputError("the release has no Laplace noise, so there is no likelihood to measure by: choose another attack")
+    space = synthesis_space(view)
     codes = space.place_released(space.y)
     steps = min(STEPS, MOST_COORDINATES // codes.shape[1])
     if steps < 2:
-        raise MapError(f"the noise's likelihood is measured in steps of up to 4096 coordinates, and there are {codes.shape[1]}")
+        raise MapError(f"the likelihood is measured in at most 4,096 coordinates, but the codes have {codes.shape[1]:,}")
     edges = np.quantile(codes, np.linspace(0, 1, steps + 1), axis=0)
     at_hand = space.place(space.x)
     edges[0], edges[-1] = np.minimum(edges[0], at_hand.min(axis=0)), np.maximum(edges[-1], at_hand.max(axis=0))
@@ -128,60 +120,33 @@ def likelihood(both: Linked, seed: int) -> Ruler:
         return steps_filled.reshape(len(rows), -1)
 
     return Ruler(
-        f"noise likelihood in {space.where}",
         lambda i: filled(at_hand[i]),
         lambda i: filled(codes[i]),
         lambda x: filled(space.place(x)),
+        f"noise likelihood in {space.where}",
         f"likelihood {space.where}",
     )
 
 
-def learned(both: Linked, seed: int) -> Ruler:
-    known = known_pairs(len(both.x), seed)
-    if not len(known):
-        raise InputError(f"weights are learned from 1 in 20 records, at least {LEAST_KNOWN}, but there are {len(both.x)} records")
-    unit = _unit(both)
-    classes, which, _ = distinct_rows(both.y)
-    weights = learned_weights(both.x[known] / unit, which[both.row_of[known]], classes / unit)
-    weights /= unit[:, None]
-    return _of(both, f"weights learned from {len(known)} known pairs", lambda rows: rows @ weights, known)
+class Learned:
+    """Weights learned from pairs of original and released row that the attacker knows from elsewhere."""
+
+    uses_known_pairs = True
+
+    def __call__(self, view: View) -> Ruler:
+        if not len(view.known):
+            raise InputError(
+                f"weights are learned from 1 in 20 records, at least {LEAST_KNOWN}, but there are "
+                f"{counted(len(view.originals), 'record')}: too few to learn from"
+            )
+        unit = _unit(view)
+        classes, which, _ = distinct_rows(view.released)
+        weights = learned_weights(view.originals[view.known] / unit, which[view.known_rows], classes / unit)
+        weights /= unit[:, None]
+        return Ruler.placing(view, lambda rows: rows @ weights, f"weights learned from {len(view.known)} known pairs")
 
 
-def repeated(both: Linked, seed: int) -> Ruler:
-    unit = _unit(both)
-    expected = repeated_rows(both, seed) / unit
-    return Ruler("the method repeated", lambda i: expected[i], lambda i: both.y[i] / unit, None, "repeated")
-
-
-RULERS: dict[str, Callable[[Linked, int], Ruler]] = {
-    "raw": raw,
-    "standard": standard,
-    "ranks": ranks,
-    "group": group,
-    "synthesis": synthesis,
-    "likelihood": likelihood,
-    "learned": learned,
-    "repeated": repeated,
-}
-
-
-def rulers_of(both: Linked, seed: int = 0) -> tuple[dict[str, Ruler], dict[str, str]]:
-    """All rulers that this release can be measured with, each space once; and why others, which apply to it, cannot be had."""
-    found: dict[str, Ruler] = {}
-    missing: dict[str, str] = {}
-    for key, make in RULERS.items():
-        if not _applies(key, both):
-            continue
-        try:
-            ruler = make(both, seed)
-        except OmokageError as error:
-            missing[key] = str(error)
-            continue
-        if ruler.where not in {other.where for other in found.values()}:
-            found[key] = ruler
-    return found, missing
-
-
-def _applies(key: str, both: Linked) -> bool:
-    noisy = both.published.noise is not None
-    return noisy if key == "likelihood" else not (noisy and key in ("group", "repeated"))
+def repeated(view: View) -> Ruler:
+    unit = _unit(view)
+    expected = repeated_rows(view) / unit
+    return Ruler(lambda i: expected[i], lambda i: view.released[i] / unit, None, "the method repeated", "repeated")

@@ -17,7 +17,9 @@ from sklearn.pipeline import Pipeline
 from ..base.parts import AnyPart
 from ..errors import InputError, MapError
 from ..method.maps.parts import rebuild_map, spelled
-from .linked import Linked, is_plain, side_by_side
+from .linked import side_by_side
+from .published import is_plain
+from .view import View
 
 MOST_SOLVED = 4096  # codes of a way back that are solved for as a linear system
 
@@ -37,15 +39,15 @@ class Space:
     place_released: Callable[[NDArray[Any]], NDArray[Any]]
 
 
-def group_space(both: Linked) -> Space:
+def group_space(view: View) -> Space:
     """The space in which the release looked for people who are alike."""
-    made = both.published
+    made = view.published
     if made.noise is not None:
-        raise InputError("noise was added and nobody was grouped: there is no group space")
-    x, y = _seen_by_groups(both)
+        raise InputError("the release has noise instead of groups, so it has no group space: measure in the synthesis space")
+    x, y = _seen_by_groups(view)
     if not made.group_map:
-        return Space("raw" if x is both.x else f"columns by {made.scale}", x, y, _unchanged, _unchanged)
-    fitted = _fitted(both.group_map, made.group_map, x)
+        return Space("raw" if x is view.originals else f"columns by {made.scale}", x, y, _unchanged, _unchanged)
+    fitted = _fitted(view.group_map, made.group_map, x)
     low, high = x.min(axis=0), x.max(axis=0)
 
     def place_released(rows: NDArray[Any]) -> NDArray[Any]:
@@ -57,34 +59,34 @@ def group_space(both: Linked) -> Space:
     return Space(spelled(made.group_map), x, y, lambda rows: _transformed(fitted, rows), place_released)
 
 
-def synthesis_space(both: Linked) -> Space:
+def synthesis_space(view: View) -> Space:
     """The space in which groups were averaged or noise was added; released rows at the codes they came back from."""
-    made = both.published
+    made = view.published
     if not made.synthesis_map:
-        return Space("raw", both.x, both.y, _unchanged, _unchanged)
-    fitted = _fitted(both.synthesis_map, made.synthesis_map, both.x)
+        return Space("raw", view.originals, view.released, _unchanged, _unchanged)
+    fitted = _fitted(view.synthesis_map, made.synthesis_map, view.originals)
     return Space(
         spelled(made.synthesis_map),
-        both.x,
-        both.y,
+        view.originals,
+        view.released,
         lambda rows: _transformed(fitted, rows),
         lambda rows: released_codes(fitted, rows),
     )
 
 
-def _seen_by_groups(both: Linked) -> tuple[NDArray[Any], NDArray[Any]]:
+def _seen_by_groups(view: View) -> tuple[NDArray[Any], NDArray[Any]]:
     """Originals and release as the grouper or its map saw them: numbers as they are, or columns of any kind encoded."""
-    made = both.published
-    if both.table is None or both.frame is None or made.synthesis_map:
-        return both.x, both.y
-    quasi = [column for column in both.certificate.columns if column.role == "quasi"]
+    made = view.published
+    if view.table is None or view.frame is None or made.synthesis_map:
+        return view.originals, view.released
+    quasi = made.quasi
     if made.group_map:
         if is_plain(quasi):
-            return both.x, both.y
-        return side_by_side(both.table, both.frame, quasi, made.scale, ordinal=False, gaps=True)
-    x, y = side_by_side(both.table, both.frame, quasi, made.scale, ordinal=made.ordinal, gaps=True)
-    if x.shape == both.x.shape and np.allclose(x, both.x):
-        return both.x, both.y
+            return view.originals, view.released
+        return side_by_side(view.table, view.frame, quasi, made.scale, ordinal=False, gaps=True)
+    x, y = side_by_side(view.table, view.frame, quasi, made.scale, ordinal=made.ordinal, gaps=True)
+    if x.shape == view.originals.shape and np.allclose(x, view.originals):
+        return view.originals, view.released
     return x, y
 
 
@@ -100,9 +102,9 @@ def _transformed(fitted: Any, rows: NDArray[Any]) -> NDArray[Any]:
     try:
         z = np.asarray(fitted.transform(rows))
     except ValueError:  # what scikit-learn's own maps raise, and MapError is one too
-        raise MapError("the map has no place for these rows") from None
+        raise MapError("the map does not take these rows: fit it on data like them") from None
     if not np.isfinite(z).all():
-        raise MapError("the map gives NaN or infinity for these rows")
+        raise MapError("the map gives NaN or infinity for these rows: fit it on data like them")
     return z
 
 

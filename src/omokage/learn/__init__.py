@@ -1,7 +1,7 @@
-"""Networks that may be given away: four ways to learn one under differential privacy, with what each really promises.
+"""Networks that you may give away: four ways to learn one under differential privacy, and what each promises.
 
 Start with ``DPSGD`` for the best predictions at an (ε, δ), ``AnonymizedLearning`` for a pure ε,
-``AnonymizingFirst`` when a synthetic table is wanted as well. ``LearningFirst`` is the paper's; its guarantee
+``AnonymizingFirst`` if you want a synthetic table as well. ``LearningFirst`` is the paper's; its guarantee
 for the whole model is poor at every useful accuracy.
 """
 

@@ -40,7 +40,6 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -50,79 +49,19 @@ from scipy.special import log_ndtr, ndtr
 
 from omokage.errors import InputError, MissingExtra
 from omokage.learn.settings import check_delta, check_epsilon
+from omokage.learn.steps import (
+    GaussianSteps,
+    LaplaceSteps,
+    PureSteps,
+    Step,
+    naive_delta,
+    naive_epsilon,
+    one_plus_exp,
+    sampler_distance,
+)
 
 _CELLS = 1e5  # grid points of a privacy loss distribution: coarser is faster and still an upper bound
 _EXACT_SENSITIVITY = 64  # up to here the discrete law has its own distribution; beyond, the continuous one and a margin
-
-
-@dataclass(frozen=True)
-class LaplaceSteps:
-    """``count`` releases of integers that move by at most ``sensitivity`` in L1, with Laplace noise of ``scale``.
-
-    ``distance`` is that of one release's noise, as it is drawn, from its law.
-    """
-
-    sensitivity: int
-    scale: float
-    count: int = 1
-    distance: float = 0.0
-
-    @property
-    def epsilon(self) -> float:
-        """One step's ε."""
-        return self.sensitivity / self.scale
-
-
-@dataclass(frozen=True)
-class PureSteps:
-    """``count`` releases of which no more is known than that each is ``epsilon``-DP."""
-
-    epsilon: float
-    count: int = 1
-    distance: float = 0.0
-
-
-@dataclass(frozen=True)
-class GaussianSteps:
-    """``count`` noisy sums with deviation ``multiplier`` × one record's clip, of Poisson samples at rate ``sampling``."""
-
-    multiplier: float
-    count: int = 1
-    sampling: float = 1.0
-    distance: float = 0.0
-
-
-Step = LaplaceSteps | PureSteps | GaussianSteps
-
-
-def naive_epsilon(steps: Sequence[Step]) -> float:
-    """The sum of all ε, at the δ of :func:`naive_delta`.
-
-    >>> naive_epsilon([LaplaceSteps(sensitivity=2, scale=20.0, count=5), PureSteps(0.5)])
-    1.0
-    >>> naive_epsilon([GaussianSteps(1.0)])
-    inf
-    """
-    return sum(math.inf if isinstance(s, GaussianSteps) else s.epsilon * s.count for s in steps)
-
-
-def naive_delta(steps: Sequence[Step]) -> float:
-    """What the samplers add to the sum of all ε: zero for exact ones, next to nothing for ours.
-
-    >>> naive_delta([LaplaceSteps(sensitivity=2, scale=20.0, count=5)])
-    0.0
-    >>> naive_delta([LaplaceSteps(2**17, 2**17, count=60, distance=218 * 2.0**-100)]) < 1e-25
-    True
-    """
-    if any(isinstance(s, GaussianSteps) for s in steps):
-        return 0.0  # beside an infinite ε
-    pure = (s for s in steps if not isinstance(s, GaussianSteps))
-    return math.fsum(s.count * _twice(s.epsilon) * s.distance if s.distance else 0.0 for s in pure)
-
-
-def sampler_distance(steps: Sequence[Step]) -> float:
-    """The statistical distance of all noise, as it is drawn, from its laws."""
-    return math.fsum(s.count * s.distance for s in steps)
 
 
 def delta_left(delta: float, epsilon: float, distance: float) -> float:
@@ -133,12 +72,7 @@ def delta_left(delta: float, epsilon: float, distance: float) -> float:
     """
     if not distance:
         return delta
-    return max(0.0, delta - _twice(epsilon) * distance)
-
-
-def _twice(epsilon: float) -> float:
-    """``1 + e^ε``, infinite where a double ends."""
-    return 1.0 + math.exp(epsilon) if epsilon < 700.0 else math.inf
+    return max(0.0, delta - one_plus_exp(epsilon) * distance)
 
 
 def least_epsilon(curve: Callable[[float], float], delta: float, distance: float) -> float:
@@ -181,7 +115,7 @@ def pld_epsilon(steps: tuple[Step, ...], delta: float) -> float:
 
 def nothing_left(delta: float) -> InputError:
     why = "the noise sampler's distance from its law, times e^ε, takes all of it"
-    return InputError(f"delta={delta:g} is too small: {why}; take a larger delta, a smaller epsilon or fewer epochs")
+    return InputError(f"delta={delta:g} is too small, {why}: choose a larger delta, a smaller epsilon or fewer epochs")
 
 
 def _unsampled(steps: Sequence[Step]) -> bool:
@@ -293,7 +227,7 @@ def gaussian_multiplier(epsilon: float, delta: float, count: int, sampling: floa
     while spent(low) < 0.0 and low > -8.0:
         low, high = low - 1.0, low
     if spent(low) < 0.0:
-        raise InputError(f"epsilon={epsilon} is so large that hardly any noise is left; take a smaller one")
+        raise InputError(f"epsilon={epsilon} leaves hardly any noise: choose a smaller one")
     precision = 1e-12 if sampling >= 1.0 else 1e-4
     return math.exp(float(brentq(spent, low, high, xtol=precision)) + precision)
 

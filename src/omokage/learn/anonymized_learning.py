@@ -22,30 +22,28 @@ which costs no more privacy and carries √batches times less noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
-import polars as pl
 
 from omokage.errors import InputError
-from omokage.learn.accounting import LaplaceSteps, Step
-from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassifier
-from omokage.learn.descent import descend, fixed_batches, norm_grid, steady_epochs, steady_rate
+from omokage.learn.classifier import Integers
+from omokage.learn.descent import fixed_batches, norm_grid, steady_epochs, steady_rate
 from omokage.learn.mechanisms import ClippedSum, CoordinateSum, Plan, Sum
-from omokage.learn.network import Network, initial_network
 from omokage.learn.noise import SAMPLE_DISTANCE, NoiseSource
-from omokage.learn.parts import Part, sum_part
-from omokage.learn.schema import Schema
+from omokage.learn.noisy_descent import NoisyDescent
 from omokage.learn.settings import check_clip, check_count, check_descent
+from omokage.learn.steps import LaplaceSteps
 
 SENSITIVITIES = ("l1", "element", "interval")
 _LARGEST_RATE = 2.0
 _CLIPS = {"l1": 5.0, "element": 1.0, "interval": 1.0}  # an error signal is at most 1, and so is an input
 
 
-class AnonymizedLearning(PrivateClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class AnonymizedLearning(NoisyDescent):
     """A network trained with Laplace noise in every step.
 
     Parameters
@@ -75,50 +73,15 @@ class AnonymizedLearning(PrivateClassifier):
     (True, 2.0)
     """
 
-    approach = "anonymized-learning"
+    approach: ClassVar[str] = "anonymized-learning"
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        sensitivity: str = "l1",
-        clip: float | None = None,
-        bounds: Any = (0.0, 1.0),
-        schema: Schema | None = None,
-        classes: Any = None,
-        hidden: Sequence[int] = (),
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        momentum: float = 0.9,
-        decay: float = 0.0,
-        average: bool = True,
-        tuned: str = NOT_STATED,
-        random_state: int | None = None,
-        noise_seed: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.sensitivity = sensitivity
-        self.clip = clip
-        self.bounds = bounds
-        self.schema = schema
-        self.classes = classes
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.decay = decay
-        self.average = average
-        self.tuned = tuned
-        self.random_state = random_state
-        self.noise_seed = noise_seed
+    sensitivity: str = "l1"
+    clip: float | None = None
+    epochs: int | None = None
 
     def _check_settings(self) -> None:
         if self.sensitivity not in SENSITIVITIES:
-            raise InputError(f"sensitivity must be one of {SENSITIVITIES}, got {self.sensitivity!r}")
+            raise InputError(f"there is no sensitivity {self.sensitivity!r}: choose {', '.join(SENSITIVITIES)}")
         if self.epochs is not None:
             check_count("epochs", self.epochs)
         if self.clip is not None:
@@ -134,7 +97,6 @@ class AnonymizedLearning(PrivateClassifier):
         return self.epsilon, self.settings_["epochs"] == 1 and self.batch_size is None
 
     def _plan(self, rows: int, parameters: int) -> Plan:
-        """All that follows from public values: the number of rows, the size of the network and the settings."""
         batch = rows if self.batch_size is None else min(self.batch_size, rows)
         clip = _CLIPS[self.sensitivity] if self.clip is None else float(self.clip)
         one_epoch = math.sqrt(2.0) * 2.0 * clip / (self.epsilon * batch)
@@ -155,26 +117,5 @@ class AnonymizedLearning(PrivateClassifier):
             return replace(silent, scale=silent.bound * epochs / self.epsilon)
         return CoordinateSum(clip, self.sensitivity == "interval", CoordinateSum.bound * epochs / self.epsilon)
 
-    def _learn(
-        self, frame: pl.DataFrame, inputs: Floats, labels: Integers, rng: np.random.Generator, source: NoiseSource
-    ) -> tuple[Network, list[Step]]:
-        network = initial_network(self._sizes(inputs.shape[1]), rng)
-        plan = self._plan(len(inputs), network.theta.size)
-        self.settings_ |= {"clip": plan.mechanism.clip, "epochs": plan.epochs, "learning_rate": plan.rate}
-        trained = descend(
-            network,
-            fixed_batches(len(inputs), plan.batch, plan.epochs, rng),
-            lambda current, chosen: plan.mechanism.release(current, inputs, labels, chosen, source),
-            batch_size=plan.batch,
-            steps=plan.steps,
-            learning_rate=plan.rate,
-            momentum=self.momentum,
-            decay=self.decay,
-            average=self.average,
-        )
-        return trained, [plan.claim]
-
-    def _parts(self, rows: int) -> list[Part]:
-        network = self._any_network()
-        plan = self._plan(rows, network.theta.size)
-        return [sum_part(plan.mechanism, plan.claim, network)]
+    def _batches(self, plan: Plan, rows: int, rng: np.random.Generator, source: NoiseSource) -> Iterable[Integers]:
+        return fixed_batches(rows, plan.batch, plan.epochs, rng)

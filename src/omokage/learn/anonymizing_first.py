@@ -7,16 +7,15 @@ synthetic table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
 from omokage.errors import InputError
-from omokage.learn.accounting import LaplaceSteps, PureSteps, Step
-from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassifier
+from omokage.learn.classifier import Floats, Integers, PrivateClassifier
 from omokage.learn.histograms import (
     HISTOGRAM_SENSITIVITY,
     SCORE_SENSITIVITY,
@@ -32,10 +31,11 @@ from omokage.learn.histograms import (
     release_counts,
 )
 from omokage.learn.network import Network, initial_network, train
-from omokage.learn.noise import NoiseSource, opendp
+from omokage.learn.noise import NoiseSource
 from omokage.learn.parts import ChoicePart, LaplacePart, Part
 from omokage.learn.schema import Numeric, Schema
 from omokage.learn.settings import check_count, check_descent, check_positive
+from omokage.learn.steps import LaplaceSteps, PureSteps, Step
 
 MARGINALS = ("tree", "label")
 _SPLIT = {"choice": 0.1, "tree": 0.3, "label": 0.6}  # what matters most for prediction gets most
@@ -43,6 +43,7 @@ _ROWS_PER_EDGE = 2000.0  # rows × ε that an edge needs to be worth its noise: 
 _AUDITED_CELLS = 64
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class AnonymizingFirst(PrivateClassifier):
     """A private synthetic table, and a network trained on it.
 
@@ -75,61 +76,28 @@ class AnonymizingFirst(PrivateClassifier):
     (True, 2.0, (2000, 4))
     """
 
-    approach = "anonymizing-first"
-    synthetic_: pl.DataFrame
-    histograms_: Histograms
+    approach: ClassVar[str] = "anonymizing-first"
+    uses_opendp: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        marginals: str = "tree",
-        bins: int = 8,
-        rows: int | None = None,
-        bounds: Any = (0.0, 1.0),
-        schema: Schema | None = None,
-        classes: Any = None,
-        hidden: Sequence[int] = (),
-        epochs: int = 20,
-        batch_size: int = 50,
-        learning_rate: float = 0.05,
-        decay: float = 0.001,
-        tuned: str = NOT_STATED,
-        random_state: int | None = None,
-        noise_seed: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.marginals = marginals
-        self.bins = bins
-        self.rows = rows
-        self.bounds = bounds
-        self.schema = schema
-        self.classes = classes
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.tuned = tuned
-        self.random_state = random_state
-        self.noise_seed = noise_seed
+    marginals: str = "tree"
+    bins: int = 8
+    rows: int | None = None
+    epochs: int = 20
+    batch_size: int = 50
+    learning_rate: float = 0.05
+    decay: float = 0.001
+    synthetic_: pl.DataFrame = field(init=False)
+    histograms_: Histograms = field(init=False)
 
     def _check_settings(self) -> None:
         if self.marginals not in MARGINALS:
-            raise InputError(f"marginals must be one of {MARGINALS}, got {self.marginals!r}")
+            raise InputError(f"there are no marginals {self.marginals!r}: choose {', '.join(MARGINALS)}")
         for name in ("bins", "epochs", "batch_size"):
             check_count(name, getattr(self, name))
         if self.rows is not None:
             check_count("rows", self.rows)
         check_positive("learning_rate", self.learning_rate)
         check_descent(decay=self.decay)
-
-    def _check_installed(self) -> None:
-        super()._check_installed()
-        if self.noise_seed is None:
-            opendp()
 
     def _noise_name(self) -> str:
         return "discrete Laplace and noisy maximum, OpenDP"

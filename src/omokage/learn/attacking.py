@@ -13,22 +13,25 @@ and one who sees only the end is. ``auditing`` looks at each noisy step instead.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from omokage.base.progress import Progress, silent
 from omokage.errors import InputError
-from omokage.learn.accounting import Step, naive_epsilon, pld_epsilon
+from omokage.learn.accounting import pld_epsilon
 from omokage.learn.anonymized_learning import AnonymizedLearning
 from omokage.learn.anonymizing_first import AnonymizingFirst
 from omokage.learn.classifier import PrivateClassifier
+from omokage.learn.measurement import Measurement, check_runs
 from omokage.learn.network import initial_network
 from omokage.learn.noise import NoiseSource
 from omokage.learn.parts import highest_rate, lowest_rate
 from omokage.learn.schema import Numeric, Schema
-from omokage.learn.settings import check_count
+from omokage.learn.steps import Step, naive_epsilon
 
 Floats = NDArray[np.float64]
 
@@ -37,20 +40,13 @@ _CUTS = 200  # thresholds tried on the first half of the runs
 
 
 @dataclass(frozen=True)
-class Attack:
-    """A measured lower bound on ε and the claims it stands beside.
+class Attack(Measurement):
+    """A measured lower bound on ε beside the claims.
 
-    ``epsilon_measured`` is refuted ground: no mechanism with a smaller ε at ``delta`` shows such rates, up to
-    the confidence. ``true_positive`` and ``false_positive`` are the attacker's counted rates on the second
-    half of the runs.
+    ``true_positive`` and ``false_positive`` are the attacker's counted rates on the second half of the runs.
     """
 
-    approach: str
     visible: str
-    runs: int
-    confidence: float
-    delta: float
-    epsilon_measured: float
     epsilon_whole_model: float
     epsilon_naive: float
     epsilon_per_parameter: float | None
@@ -83,6 +79,7 @@ def attack(
     confidence: float = 0.99,
     random_state: int = 0,
     noise_seed: int | None = None,
+    progress: Progress = silent,
 ) -> Attack:
     """Attack a learner with its own settings on two worst-case tables that differ in one row.
 
@@ -105,7 +102,8 @@ def attack(
     random_state : int
         Fixes what is not secret: starting points and batches.
     noise_seed : int, optional
-        Makes the audit repeatable; without it the noise is secret, as in a release.
+        Makes the attack repeatable; without it the noise is secret, as in a release.
+    progress : called with the number of trainings that are done
 
     Examples
     --------
@@ -116,19 +114,20 @@ def attack(
     True
     """
     if visible not in VISIBLE:
-        raise InputError(f"visible must be one of {VISIBLE}, got {visible!r}")
-    check_count("runs", runs)
-    if runs < 20 or not 0.5 < confidence < 1.0 or not 0 <= canary < rows:
-        raise InputError("an attack needs at least 20 runs, a confidence in (0.5, 1), and a canary among the rows")
+        raise InputError(f"an attacker cannot see {visible!r}: choose {' or '.join(VISIBLE)} as visible")
+    check_runs(runs, confidence)
+    if not 0 <= canary < rows:
+        raise InputError(f"canary is {canary}: give the number of a row, from 0 to {rows - 1}")
     if visible == "bias" and isinstance(model, AnonymizingFirst):
-        raise InputError("anonymizing-first releases a table; what is visible is all of it, not one bias")
+        raise InputError("anonymizing-first releases a whole table and no bias: choose model as visible")
     learner = model._settled()
     frame = _alike(learner, rows)
     base = np.arange(rows) % 2 if labels is None else np.array(labels, np.int64)
     seen = []
     for canary_label in (0, 1):
         base[canary] = canary_label
-        values, steps = _observe(learner, frame, base, runs, random_state, noise_seed)
+        report = _counting(progress, canary_label * runs, 2 * runs)
+        values, steps = _observe(learner, frame, base, runs, random_state, noise_seed, report)
         seen.append(values[:, -1:] if visible == "bias" else values)
     delta = learner._delta(rows)
     measured, hit, alarm = lower_bound(seen[0], seen[1], confidence, delta)
@@ -246,7 +245,13 @@ def _scores(first: Floats, second: Floats, half: int) -> list[tuple[Floats, Floa
 
 
 def _observe(
-    learner: PrivateClassifier, frame: pl.DataFrame, labels: NDArray[np.int64], runs: int, seed: int, noise_seed: int | None
+    learner: PrivateClassifier,
+    frame: pl.DataFrame,
+    labels: NDArray[np.int64],
+    runs: int,
+    seed: int,
+    noise_seed: int | None,
+    report: Callable[[int], None],
 ) -> tuple[Floats, tuple[Step, ...]]:
     """What leaves in ``runs`` runs; only the noise differs between them."""
     inputs = learner.schema_.encode(frame)
@@ -257,7 +262,12 @@ def _observe(
         source = NoiseSource() if noise_seed is None else NoiseSource((noise_seed * 1000 + world) * 10**6 + run)
         values, steps = learner._release(frame, inputs, labels, np.random.default_rng(seed), source)
         seen.append(values)
+        report(run + 1)
     return np.array(seen), tuple(steps)
+
+
+def _counting(progress: Progress, before: int, total: int) -> Callable[[int], None]:
+    return lambda done: progress("training", before + done, total)
 
 
 def _alike(learner: PrivateClassifier, rows: int) -> pl.DataFrame:

@@ -11,31 +11,26 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from omokage.errors import InputError
-from omokage.learn.accounting import GaussianSteps, LaplaceSteps, Step, naive_epsilon, pld_epsilon
+from omokage.base.progress import Progress, silent
+from omokage.learn.accounting import pld_epsilon
 from omokage.learn.classifier import PrivateClassifier
+from omokage.learn.measurement import Measurement, check_runs
 from omokage.learn.noise import NoiseSource
 from omokage.learn.parts import Finding, SamplePart
-from omokage.learn.settings import check_count
+from omokage.learn.steps import GaussianSteps, LaplaceSteps, Step, naive_epsilon
 
 _RECORDS = 1000  # rows that are assumed of a learner that was not fitted
 
 
 @dataclass(frozen=True)
-class Audit:
-    """What was measured of every kind of step, and what it makes of the whole model's ε.
+class Audit(Measurement):
+    """What was measured of every kind of step, and what follows for the whole model's ε.
 
-    ``epsilon_measured`` is the whole model's ε at ``delta`` if every step has the noise that was measured: a
-    lower bound, at ``confidence``. ``epsilon_claimed`` follows from the settings; ``epsilon_stated`` is what the
-    model says of itself, if it was fitted.
+    ``epsilon_measured`` is the whole model's ε if every step has the noise that was measured. ``epsilon_claimed``
+    follows from the settings; ``epsilon_stated`` is what the model says of itself, if it was fitted.
     """
 
-    approach: str
-    runs: int
-    confidence: float
     records: int
-    delta: float
-    epsilon_measured: float
     epsilon_claimed: float
     epsilon_stated: float | None
     findings: tuple[Finding, ...]
@@ -57,6 +52,7 @@ def audit(
     rows: int | None = None,
     confidence: float = 0.999,
     noise_seed: int | None = None,
+    progress: Progress = silent,
 ) -> Audit:
     """Measure the noise of every step that a learner takes.
 
@@ -72,6 +68,7 @@ def audit(
         A true claim is refuted with a probability of at most 1 − ``confidence``.
     noise_seed : int, optional
         Makes the audit repeatable; without it the noise is secret, as in a release.
+    progress : called with each kind of step and how many kinds are done
 
     Examples
     --------
@@ -80,16 +77,18 @@ def audit(
     >>> result.holds, bool(0.5 < result.epsilon_measured <= result.epsilon_claimed)
     (True, True)
     """
-    check_count("runs", runs)
-    if runs < 20 or not 0.5 < confidence < 1.0:
-        raise InputError("an audit needs at least 20 runs and a confidence between 0.5 and 1")
+    check_runs(runs, confidence)
     learner = model._settled()
     privacy = getattr(model, "privacy_", None)
     records = rows or (_RECORDS if privacy is None else privacy.records)
     delta = learner._delta(records)
     parts = learner._parts(records)
     source = NoiseSource(noise_seed)
-    findings = tuple(part.measure(runs, (1.0 - confidence) / len(parts), source) for part in parts)
+    measured = []
+    for number, part in enumerate(parts):
+        progress(f"measuring {part.name}", number, len(parts))
+        measured.append(part.measure(runs, (1.0 - confidence) / len(parts), source))
+    findings = tuple(measured)
     claims: tuple[Step, ...] = tuple(part.claim for part in parts if not isinstance(part, SamplePart))
     return Audit(
         approach=learner.approach,

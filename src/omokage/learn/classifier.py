@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,16 +19,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from omokage.base.words import counted
 from omokage.errors import InputError
-from omokage.learn.accounting import Step, dp_accounting, naive_delta, naive_epsilon, pld_epsilon, sampler_distance
+from omokage.learn.accounting import dp_accounting, pld_epsilon
 from omokage.learn.network import Network, initial_network
-from omokage.learn.noise import NoiseSource
+from omokage.learn.noise import NoiseSource, opendp
 from omokage.learn.parts import Part
 from omokage.learn.privacy import Privacy
 from omokage.learn.records import as_frame, label_codes
 from omokage.learn.renyi import rdp_epsilon
 from omokage.learn.schema import Numeric, Schema, check_classes
 from omokage.learn.settings import check_delta, check_epsilon, check_hidden, check_seed
+from omokage.learn.steps import Step, naive_delta, naive_epsilon, sampler_distance
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -41,27 +44,33 @@ class NotPrivateWarning(UserWarning):
     """Something that should be declared was taken from the data, or the noise is not secret: no guarantee."""
 
 
+@dataclass(eq=False, repr=False)
 class PrivateClassifier(ClassifierMixin, BaseEstimator):
-    """Base of the learners; subclasses learn a network and list the noisy steps that they took."""
+    """Base of the learners; subclasses learn a network and list the noisy steps that they took.
+
+    Fields are the settings: a dataclass writes the constructor, which stores them and does nothing else.
+    """
 
     approach: ClassVar[str]
+    uses_opendp: ClassVar[bool] = False  # whether its noise comes from OpenDP
 
-    epsilon: float
-    delta: float | None
-    hidden: Sequence[int]
-    bounds: Any
-    schema: Schema | None
-    classes: Any
-    tuned: str
-    random_state: int | None
-    noise_seed: int | None
+    epsilon: float = 1.0
+    delta: float | None = None
+    _: KW_ONLY
+    bounds: Any = (0.0, 1.0)
+    schema: Schema | None = None
+    classes: Any = None
+    hidden: Sequence[int] = ()
+    tuned: str = NOT_STATED
+    random_state: int | None = None
+    noise_seed: int | None = None
 
-    network_: Network
-    privacy_: Privacy
-    schema_: Schema
-    classes_: NDArray[Any]
-    n_features_in_: int
-    settings_: dict[str, Any]  # settings that were left open, as a fit settled them
+    network_: Network = field(init=False)
+    privacy_: Privacy = field(init=False)
+    schema_: Schema = field(init=False)
+    classes_: NDArray[Any] = field(init=False)
+    n_features_in_: int = field(init=False)
+    settings_: dict[str, Any] = field(init=False)  # settings that were left open, as a fit settled them
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from a table (with ``schema``) or from a matrix (with ``bounds``)."""
@@ -74,9 +83,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         frame = self._frame(X)
         inputs = self.schema_.encode(frame)
         if len(inputs) != len(labels):
-            raise InputError(f"{len(inputs)} rows but {len(labels)} labels")
+            raise InputError(
+                f"there are {counted(len(inputs), 'row')} but {counted(len(labels), 'label')}: give one label for each row"
+            )
         if not len(inputs):
-            raise InputError("there is nothing to learn from: the table has no rows")
+            raise InputError("the table has no rows: give at least one to learn from")
         self.settings_ = {"delta": self._delta(len(inputs))}
         self.classes_ = np.array(self.schema_.classes)
         self.n_features_in_ = len(self.schema_.columns)
@@ -102,19 +113,23 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         check_seed("random_state", self.random_state)
         check_seed("noise_seed", self.noise_seed)
         if not isinstance(self.tuned, str):
-            raise InputError("tuned must be a sentence that says how the settings were chosen")
+            raise InputError(
+                f"tuned is of type {type(self.tuned).__name__}: give a sentence that says how the settings were chosen"
+            )
         self._check_settings()
 
     def _check_installed(self) -> None:
         dp_accounting("pld.privacy_loss_distribution")
+        if self.uses_opendp and self.noise_seed is None:
+            opendp()
 
     def _delta(self, records: int) -> float:
         """δ for so many rows. Their number is public, and the same for both neighbours, so a refusal tells nothing."""
         if self.delta is None:
             return min(_DELTA, 0.5 / records)
         if self.delta * records >= 1.0:
-            why = f"a learner that publishes one of {records} rows at random would keep it"
-            raise InputError(f"delta={self.delta:g} is too large: {why}; take one far below {1 / records:.2g}")
+            why = f"a learner that publishes one of {counted(records, 'row')} at random would keep it"
+            raise InputError(f"delta={self.delta:g} is too large, {why}: choose one far below {1 / records:.2g}")
         return float(self.delta)
 
     def predict_proba(self, X: Any) -> Floats:
@@ -147,7 +162,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         """The same learner with the settings and the schema that a fit settled, so that audits see the same mechanism."""
         schema = self.schema if self.schema is not None else getattr(self, "schema_", None)
         if schema is None:
-            raise InputError("an audit needs to know the columns: give the learner a schema, or fit it first")
+            raise InputError("the learner does not know its columns: give it a schema, or fit it first")
         learner = clone(self)
         learner.set_params(**getattr(self, "settings_", {}))
         learner.check()
@@ -193,7 +208,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     def _public_schema(self, X: Any, y: Any, caveats: list[str]) -> Schema:
         if self.schema is not None:
             if not isinstance(self.schema, Schema):
-                raise InputError(f"schema must be a Schema, got {type(self.schema).__name__}; see load_schema")
+                raise InputError(f"schema is of type {type(self.schema).__name__}: give a Schema, for example from load_schema")
             if self.classes is None:
                 return self.schema
             return Schema(self.schema.columns, self.schema.target, self._declared_classes(y, caveats))
@@ -206,7 +221,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     def _declared_classes(self, y: Any, caveats: list[str]) -> tuple[Any, ...]:
         if isinstance(self.classes, str):
             if self.classes != "data":
-                raise InputError(f"classes must be a list of labels or 'data', got {self.classes!r}")
+                raise InputError(f"classes is {self.classes!r}: give a list of labels, or 'data'")
             caveats.append("the classes were taken from the data")
             return tuple(np.unique(np.asarray(y)).tolist())
         classes = tuple(c.item() if isinstance(c, np.generic) else c for c in self.classes)
@@ -217,8 +232,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.bounds, str):
             if self.bounds != "data":
                 hint = '; the paper\'s intervals are sensitivity="interval"' if self.bounds == "interval" else ""
-                rule = "bounds must be (low, high), one such pair per column, or 'data'"
-                raise InputError(f"{rule}, got {self.bounds!r}{hint}")
+                raise InputError(f"bounds is {self.bounds!r}: give (low, high), one such pair for each column, or 'data'{hint}")
             caveats.append("the bounds were taken from the data")
             low, high = matrix.min(axis=0), matrix.max(axis=0)
             return low, np.where(high > low, high, low + 1.0)
@@ -226,8 +240,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             pairs = np.asarray(self.bounds, np.float64)
             pairs = np.broadcast_to(pairs, (matrix.shape[1], 2))
         except ValueError as error:
-            rule = f"bounds must be (low, high) or one such pair for each of the {matrix.shape[1]} columns"
-            raise InputError(rule) from error
+            columns = counted(matrix.shape[1], "column")
+            raise InputError(f"bounds do not fit {columns}: give (low, high), or one such pair for each column") from error
         return pairs[:, 0], pairs[:, 1]
 
     def _frame(self, X: Any) -> pl.DataFrame:
@@ -237,7 +251,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         matrix = _matrix(X)
         names = [c.name for c in self.schema_.columns]
         if matrix.shape[1] != len(names):
-            raise InputError(f"X has {matrix.shape[1]} columns, the learner expects {len(names)}")
+            raise InputError(
+                f"X has {counted(matrix.shape[1], 'column')}: give the {len(names):,} that the learner was fitted on"
+            )
         return pl.DataFrame(dict(zip(names, matrix.T, strict=True)))
 
     def _sizes(self, inputs: int) -> tuple[int, ...]:
@@ -252,12 +268,12 @@ def _matrix(X: Any) -> Floats:
     try:
         matrix = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError("without a schema X must be a matrix of numbers") from error
+        raise InputError("X is not a matrix of numbers: give one, or a table with a schema") from error
     if matrix.ndim != 2 or matrix.size == 0:
-        raise InputError(f"X must be a matrix with rows and columns, got shape {matrix.shape}")
+        raise InputError(f"X has shape {matrix.shape}: give a matrix with rows and columns")
     if not np.isfinite(matrix).all():
         row = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
-        raise InputError(f"X has NaN or infinity, first in row {row + 1}")
+        raise InputError(f"X has NaN or infinity, first in row {row + 1}: drop or fill such rows")
     return matrix
 
 

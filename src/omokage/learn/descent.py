@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from omokage.base.words import counted
 from omokage.errors import InputError
 from omokage.learn import network_kernels as kernels
 from omokage.learn.network import Network, check_finite, weight_mask
@@ -51,7 +52,7 @@ def norm_grid(clip: float, parameters: int, norm: int, rows: int) -> Grid:
     units = max(GRID, 1 << (1024 * rounding).bit_length())
     error = 2.0 * (kernels.CHUNK + rows / kernels.CHUNK) * rows * units * 2.0**-53
     if error > rounding or rows * units > _LARGEST_SUM:
-        raise InputError(f"{rows} rows are too many to add up exactly enough at once; take a smaller batch_size")
+        raise InputError(f"{counted(rows, 'row')} are too many to add up exactly at once: choose a smaller batch_size")
     return Grid(clip / units, units, 2 * rounding)
 
 
@@ -62,7 +63,7 @@ def to_grid(values: Floats, step: float) -> Integers:
     """
     steps = np.floor(values / step + 0.5)
     if not (np.abs(steps) <= 2.0 * _LARGEST_SUM).all():
-        raise InputError("a sum is not finite or does not fit on its grid")
+        raise InputError("a sum is not finite or does not fit on its grid: choose a smaller learning_rate")
     return steps.astype(np.int64)
 
 

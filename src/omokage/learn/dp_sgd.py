@@ -7,27 +7,28 @@ Poisson sample from the secret source, which is what is then accounted for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-import polars as pl
 
 from omokage.errors import InputError
-from omokage.learn.accounting import GaussianSteps, Step, gaussian_multiplier
-from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassifier
-from omokage.learn.descent import descend, norm_grid, steady_rate
+from omokage.learn.accounting import gaussian_multiplier
+from omokage.learn.classifier import Integers
+from omokage.learn.descent import norm_grid, steady_rate
 from omokage.learn.mechanisms import ClippedSum, Plan
-from omokage.learn.network import Network, initial_network
 from omokage.learn.noise import SAMPLE_DISTANCE, NoiseSource
-from omokage.learn.parts import Part, SamplePart, sum_part
-from omokage.learn.schema import Schema
+from omokage.learn.noisy_descent import NoisyDescent
+from omokage.learn.parts import Part, SamplePart
 from omokage.learn.settings import check_clip, check_count, check_descent
+from omokage.learn.steps import GaussianSteps
 
 _LARGEST_RATE = 4.0
 
 
-class DPSGD(PrivateClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPSGD(NoisyDescent):
     """A network under (ε, δ)-differential privacy as a whole.
 
     Parameters
@@ -63,57 +64,22 @@ class DPSGD(PrivateClassifier):
     (True, 1.0, True)
     """
 
-    approach = "dp-sgd"
+    approach: ClassVar[str] = "dp-sgd"
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        bounds: Any = (0.0, 1.0),
-        schema: Schema | None = None,
-        classes: Any = None,
-        hidden: Sequence[int] = (),
-        epochs: int = 100,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        momentum: float = 0.9,
-        decay: float = 0.0,
-        clip: float = 1.0,
-        average: bool = True,
-        tuned: str = NOT_STATED,
-        random_state: int | None = None,
-        noise_seed: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.schema = schema
-        self.classes = classes
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.decay = decay
-        self.clip = clip
-        self.average = average
-        self.tuned = tuned
-        self.random_state = random_state
-        self.noise_seed = noise_seed
+    epochs: int = 100
+    clip: float = 1.0
 
     def _check_settings(self) -> None:
         check_count("epochs", self.epochs)
         check_clip(self.clip)
         check_descent(self.batch_size, self.learning_rate, self.momentum, self.decay)
         if self.delta == 0.0:
-            raise InputError("delta=0 has no meaning for Gaussian noise: take a delta above 0, or another approach")
+            raise InputError("delta=0 has no meaning for Gaussian noise: choose a delta above 0, or another approach")
 
     def _noise_name(self) -> str:
         return "discrete Gaussian on a grid, OpenSSL's random bits"
 
     def _plan(self, rows: int, parameters: int) -> Plan:
-        """All that follows from public values: the number of rows, the size of the network and the settings."""
         batch = rows if self.batch_size is None else min(self.batch_size, rows)
         steps = max(1, round(self.epochs * rows / batch))
         distance = parameters * SAMPLE_DISTANCE
@@ -124,34 +90,10 @@ class DPSGD(PrivateClassifier):
         claim = GaussianSteps(multiplier, steps, batch / rows, distance)
         return Plan(mechanism, claim, batch, self.epochs, steps, rate)
 
-    def _learn(
-        self, frame: pl.DataFrame, inputs: Floats, labels: Integers, rng: np.random.Generator, source: NoiseSource
-    ) -> tuple[Network, list[Step]]:
-        network = initial_network(self._sizes(inputs.shape[1]), rng)
-        plan = self._plan(len(inputs), network.theta.size)
-        self.settings_["learning_rate"] = plan.rate
-
-        def samples() -> Iterator[Integers]:
-            for _ in range(plan.steps):
-                yield source.poisson_subset(len(inputs), plan.batch / len(inputs))
-
-        trained = descend(
-            network,
-            samples(),
-            lambda current, chosen: plan.mechanism.release(current, inputs, labels, chosen, source),
-            batch_size=plan.batch,
-            steps=plan.steps,
-            learning_rate=plan.rate,
-            momentum=self.momentum,
-            decay=self.decay,
-            average=self.average,
-        )
-        return trained, [plan.claim]
+    def _batches(self, plan: Plan, rows: int, rng: np.random.Generator, source: NoiseSource) -> Iterable[Integers]:
+        return (source.poisson_subset(rows, plan.batch / rows) for _ in range(plan.steps))
 
     def _parts(self, rows: int) -> list[Part]:
-        network = self._any_network()
-        plan = self._plan(rows, network.theta.size)
-        parts: list[Part] = [sum_part(plan.mechanism, plan.claim, network)]
-        if plan.batch < rows:
-            parts.append(SamplePart("Poisson samples", plan.batch / rows))
-        return parts
+        plan = self._plan(rows, self._any_network().theta.size)
+        sampled = [SamplePart("Poisson samples", plan.batch / rows)] if plan.batch < rows else []
+        return [*super()._parts(rows), *sampled]

@@ -11,25 +11,24 @@ noise meets the network that was trained.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
-from omokage.learn.accounting import LaplaceSteps, Step
-from omokage.learn.classifier import NOT_STATED, Floats, Integers, PrivateClassifier
+from omokage.learn.classifier import Floats, Integers, PrivateClassifier
 from omokage.learn.network import Network, initial_network, parameter_count, train, weight_mask
-from omokage.learn.noise import NoiseSource, opendp, release_integers
+from omokage.learn.noise import NoiseSource, release_integers
 from omokage.learn.parts import LaplacePart, Part
-from omokage.learn.schema import Schema
 from omokage.learn.settings import check_count, check_descent, check_positive, check_range
+from omokage.learn.steps import LaplaceSteps, Step
 
 _UNITS = 2**20  # grid steps in a parameter's range
 _AUDITED = 64  # parameters in a release that is audited; OpenDP takes 10 µs for each
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LearningFirst(PrivateClassifier):
     """An ordinary network whose parameters are made noisy at the end.
 
@@ -54,42 +53,15 @@ class LearningFirst(PrivateClassifier):
     (True, 100.0, 800)
     """
 
-    approach = "learning-first"
+    approach: ClassVar[str] = "learning-first"
+    uses_opendp: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        weight_range: tuple[float, float] = (-0.2, 0.2),
-        bias_range: tuple[float, float] = (-0.2, 0.2),
-        bounds: Any = (0.0, 1.0),
-        schema: Schema | None = None,
-        classes: Any = None,
-        hidden: Sequence[int] = (),
-        epochs: int = 20,
-        batch_size: int = 50,
-        learning_rate: float = 0.05,
-        decay: float = 0.001,
-        tuned: str = NOT_STATED,
-        random_state: int | None = None,
-        noise_seed: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.weight_range = weight_range
-        self.bias_range = bias_range
-        self.bounds = bounds
-        self.schema = schema
-        self.classes = classes
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.tuned = tuned
-        self.random_state = random_state
-        self.noise_seed = noise_seed
+    weight_range: tuple[float, float] = (-0.2, 0.2)
+    bias_range: tuple[float, float] = (-0.2, 0.2)
+    epochs: int = 20
+    batch_size: int = 50
+    learning_rate: float = 0.05
+    decay: float = 0.001
 
     def _check_settings(self) -> None:
         check_count("epochs", self.epochs)
@@ -98,11 +70,6 @@ class LearningFirst(PrivateClassifier):
         check_descent(decay=self.decay)
         for name in ("weight_range", "bias_range"):
             check_range(name, getattr(self, name))
-
-    def _check_installed(self) -> None:
-        super()._check_installed()
-        if self.noise_seed is None:
-            opendp()
 
     def _noise_name(self) -> str:
         return "discrete Laplace, OpenDP"

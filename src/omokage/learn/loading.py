@@ -54,21 +54,21 @@ def load_model(path: str | Path) -> PrivateClassifier:
     try:
         content = read_regular(path / REST, LARGEST_REST)
     except InputError as error:
-        raise InputError(f"{path} is not a model folder: {error}") from None
+        raise InputError(f"{path} is not a model folder ({error}): give a folder that save_model wrote") from None
     try:
         written = _Written.model_validate_json(content)
     except ValidationError as error:
-        raise InputError(f"{path}: {REST} cannot be used: {_reason(error)}") from None
+        raise InputError(f"{path}: {REST} is damaged ({_reason(error)}): learn the model again") from None
     if written.format != FORMAT:
-        raise InputError(f"{path}: {REST} must say format {FORMAT!r}: learn the model anew with this version")
+        raise InputError(f"{path}: {REST} does not have the format {FORMAT!r}: learn the model again with this version")
     size = 8 * parameter_count(tuple(written.layers))
     weights = read_regular(path / WEIGHTS, min(size + _HEADER, _LARGEST_WEIGHTS))
     if hashlib.sha256(weights).hexdigest() != written.weights_sha256:
-        raise VerificationError(f"{path}: the weights are not those that the privacy statement was made for")
+        raise VerificationError(f"{path}: the weights do not match the privacy statement: learn the model again")
     try:
         return _rebuild(written, _tensors(library, weights))
     except InputError as error:
-        raise InputError(f"{path} cannot be used: {error}") from None
+        raise InputError(f"{path} is damaged ({error}): learn the model again") from None
 
 
 def _reason(error: ValidationError) -> str:
@@ -86,12 +86,12 @@ def _rebuild(written: _Written, tensors: dict[str, Any]) -> PrivateClassifier:
     model.privacy_ = Privacy.from_json(written.privacy)
     sizes = model._sizes(len(schema.features))
     if tuple(written.layers) != sizes:
-        raise InputError("the layers are not those of the schema and the settings")
+        raise InputError("its layers do not match the schema and the settings")
     model.network_ = _network(sizes, tensors)
     model.classes_ = np.array(schema.classes)
     model.n_features_in_ = len(schema.columns)
     if (model.privacy_.parameters, model.privacy_.approach) != (model.network_.theta.size, model.approach):
-        raise InputError("the privacy statement is about another network")
+        raise InputError("its privacy statement is about another network")
     return model
 
 
@@ -100,7 +100,7 @@ def _learner(written: _Written, schema: Schema) -> PrivateClassifier:
     kind = APPROACHES[written.approach]
     known = set(kind._get_param_names())
     if set(written.settings) != known - IN_SCHEMA or not set(written.settled) <= known - IN_SCHEMA:
-        raise InputError(f"the settings are not those of {written.approach}")
+        raise InputError(f"its settings are not those of {written.approach}")
     settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in written.settings.items()}
     if written.named_columns:
         settings["schema"] = schema
@@ -108,7 +108,7 @@ def _learner(written: _Written, schema: Schema) -> PrivateClassifier:
         settings["bounds"] = tuple((c.low, c.high) for c in schema.columns if isinstance(c, Numeric) and not c.cuts)
         settings["classes"] = schema.classes
         if len(settings["bounds"]) != len(schema.columns):
-            raise InputError("columns without names must be numbers without cuts")
+            raise InputError("its columns without names are not numbers without cuts")
     model = kind(**settings)
     model.check_values()
     clone(model).set_params(**written.settled).check_values()
@@ -120,7 +120,7 @@ def _tensors(library: Any, weights: bytes) -> dict[str, Any]:
     try:
         return dict(library.load(weights))
     except (damaged, KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise InputError(f"{WEIGHTS} is damaged: it does not hold tensors") from None
+        raise InputError(f"{WEIGHTS} does not hold tensors") from None
 
 
 def _network(sizes: tuple[int, ...], tensors: dict[str, Any]) -> Network:
@@ -129,8 +129,8 @@ def _network(sizes: tuple[int, ...], tensors: dict[str, Any]) -> Network:
         for name, shape in ((f"layer{number}.weight", (m, k)), (f"layer{number}.bias", (k,))):
             tensor = tensors.pop(name, None)
             if tensor is None or tensor.shape != shape or tensor.dtype != np.float64 or not np.isfinite(tensor).all():
-                raise InputError(f"tensor {name} must be finite doubles of shape {shape}")
+                raise InputError(f"tensor {name} does not hold finite doubles of shape {shape}")
             parts.append(tensor.ravel())
     if tensors:
-        raise InputError("the weights hold other tensors than the layers need")
+        raise InputError("its weights hold tensors that the layers do not have")
     return Network(sizes, np.concatenate(parts))

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omokage.learn import network_kernels as kernels
-from omokage.learn.accounting import GaussianSteps, LaplaceSteps
 from omokage.learn.descent import GRID, Grid, to_grid
 from omokage.learn.network import Network, gradient_intervals
 from omokage.learn.noise import NoiseSource
+from omokage.learn.steps import GaussianSteps, LaplaceSteps
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

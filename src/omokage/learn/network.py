@@ -43,7 +43,7 @@ class Network:
         """Class probabilities ``(n, classes)``; a NaN anywhere is an error, not a class."""
         out = np.asarray(kernels.probabilities(self.theta, self.shape, np.ascontiguousarray(inputs, np.float64)))
         if not np.isfinite(out).all():
-            raise InputError("the network answers with NaN; it was not trained to a usable state")
+            raise InputError("the network answers with NaN: train it again with a smaller learning_rate")
         return out
 
     def gradient(self, inputs: Floats, labels: Integers, rows: Integers, norm: int, clip: float) -> Floats:
@@ -111,7 +111,7 @@ def train(
 
 def check_finite(theta: Floats, when: str) -> None:
     if not np.isfinite(theta).all():
-        raise InputError(f"training diverged: a parameter is not finite after {when}; take a smaller learning_rate")
+        raise InputError(f"training diverged, a parameter is not finite after {when}: choose a smaller learning_rate")
 
 
 def gradient_intervals(network: Network) -> tuple[Floats, Floats]:

@@ -53,7 +53,7 @@ def bit_biases(scale: float) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     (0.268941, 7)
     """
     if not 0.0 < scale <= _LARGEST_SCALE:
-        raise InputError(f"noise scale must lie in (0, 2**50] grid steps, got {scale!r}")
+        raise InputError(f"the noise scale is {scale!r} grid steps: choose settings that give one above 0, at most 2**50")
     high, low = [], []
     with decimal.localcontext() as context:
         context.prec = 80
@@ -108,7 +108,7 @@ class NoiseSource:
     def gaussian(self, size: int, sigma: float) -> Integers:
         """Whole numbers with ``P(k) ∝ exp(-k² / 2 sigma²)``."""
         if not 0.0 < sigma < _LARGEST_SCALE:
-            raise InputError(f"sigma must lie in (0, 2**50) grid steps, got {sigma!r}")
+            raise InputError(f"sigma is {sigma!r} grid steps: choose settings that give one above 0, below 2**50")
         proposal = float(math.floor(sigma) + 1)
         high, low = bit_biases(proposal)
         out, filled = np.empty(size, np.int64), 0

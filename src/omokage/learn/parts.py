@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,10 @@ from scipy.special import ndtri
 from scipy.stats import beta
 
 from omokage.errors import InputError
-from omokage.learn.accounting import GaussianSteps, LaplaceSteps, PureSteps, Step
 from omokage.learn.mechanisms import ClippedSum, Sum
 from omokage.learn.network import Network
 from omokage.learn.noise import NoiseSource
+from omokage.learn.steps import GaussianSteps, LaplaceSteps, PureSteps, Step
 
 Integers = NDArray[np.int64]
 Released = NDArray[Any]
@@ -62,20 +62,29 @@ class Finding:
         return self.measured <= self.claimed and self.moved <= 1.0
 
 
+Claim = TypeVar("Claim")
+
+
 @dataclass(frozen=True)
-class LaplacePart:
+class _NoisyNumbers(Generic[Claim]):
+    """``size`` whole numbers with noise; ``moved`` finds how far one row moves them, ``bound`` is how far it may."""
+
+    name: str
+    claim: Claim
+    bound: int
+    size: int
+    noisy: Callable[[Integers, NoiseSource], Released]
+    moved: Callable[[], float]
+
+
+@dataclass(frozen=True)
+class LaplacePart(_NoisyNumbers[LaplaceSteps]):
     """Whole numbers with Laplace noise: a gradient sum, a histogram, all parameters.
 
     ``bound`` is how far one row may move the numbers, in L1 (or each of them, if the promise is for each). In a
     ``histogram`` the total is public, so the canary moves from one cell to another.
     """
 
-    name: str
-    claim: LaplaceSteps
-    bound: int
-    size: int
-    noisy: Callable[[Integers, NoiseSource], Released]
-    moved: Callable[[], float]
     histogram: bool = False
 
     def measure(self, runs: int, miss: float, source: NoiseSource) -> Finding:
@@ -102,15 +111,8 @@ class LaplacePart:
 
 
 @dataclass(frozen=True)
-class GaussianPart:
+class GaussianPart(_NoisyNumbers[GaussianSteps]):
     """Whole numbers with Gaussian noise: a gradient sum. One row moves them by at most ``bound`` in L2."""
-
-    name: str
-    claim: GaussianSteps
-    bound: int
-    size: int
-    noisy: Callable[[Integers, NoiseSource], Released]
-    moved: Callable[[], float]
 
     def measure(self, runs: int, miss: float, source: NoiseSource) -> Finding:
         """Run the noise ``runs`` times in each world; ``miss`` is the probability of a bound that is too high."""

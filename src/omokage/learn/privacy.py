@@ -79,13 +79,13 @@ class Privacy:
         """The statement that :meth:`to_json` wrote; anything else is refused, field by field."""
         known = {field.name for field in fields(cls)}
         if not isinstance(plain, dict) or set(plain) != known:
-            raise InputError(f"a privacy statement must have exactly the fields {', '.join(sorted(known))}")
+            raise InputError(f"the privacy statement has other fields than these: {', '.join(sorted(known))}")
         infinite = {k: math.inf if v == "inf" and k.startswith("epsilon") else v for k, v in plain.items()}
         try:
             found = TypeAdapter(cls).validate_json(json.dumps(infinite), strict=True)
         except ValidationError as error:
             wrong = ", ".join(sorted({str(e["loc"][0]) for e in error.errors() if e["loc"]}))
-            raise InputError(f"the privacy statement cannot be used: wrong type in {wrong}") from None
+            raise InputError(f"the privacy statement has a wrong type in {wrong}") from None
         found._check_ranges()
         return found
 
@@ -98,7 +98,7 @@ class Privacy:
             and all(0.0 <= d < math.inf for d in deltas)
             and all(0 < c < 2**62 for c in counts)
         ):
-            raise InputError("the privacy statement cannot be used: an ε, a δ or a count is out of its range")
+            raise InputError("the privacy statement has an ε, a δ or a count out of its range")
 
 
 def spell_delta(delta: float) -> str:

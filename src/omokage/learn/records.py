@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from omokage.base.words import counted
 from omokage.errors import InputError, TableError
 from omokage.tables import read_table
 
@@ -27,11 +28,11 @@ def label_codes(labels: object, classes: Sequence[Any]) -> Integers:
     try:
         codes = np.array([-1 if v is None or v != v else position.get(v, -2) for v in values], np.int64)
     except TypeError:
-        raise InputError("labels must be texts or numbers, one for each row") from None
-    for code, what in ((-1, "is missing"), (-2, "is not one of the declared classes")):
+        raise InputError("the labels are not a list of texts or numbers: give one for each row") from None
+    for code, what, fix in ((-1, "is missing", "drop such rows"), (-2, "is not one of the declared classes", "declare it")):
         if (codes == code).any():
             row = int(np.flatnonzero(codes == code)[0])
-            raise InputError(f"the label {what} in {(codes == code).sum()} rows, first in row {row + 1}")
+            raise InputError(f"the label {what} in {counted(int((codes == code).sum()), 'row')}, first in row {row + 1}: {fix}")
     return codes
 
 
@@ -43,7 +44,7 @@ def as_frame(table: object) -> pl.DataFrame:
         return pl.DataFrame(dict(table))
     if hasattr(table, "columns") and hasattr(table, "__getitem__"):  # a pandas frame, without importing pandas
         return pl.DataFrame({str(c): table[c].to_list() for c in table.columns})
-    raise InputError(f"a learner with a schema needs a table with named columns, got {type(table).__name__}")
+    raise InputError(f"X is of type {type(table).__name__}: give a table with named columns, because the learner has a schema")
 
 
 def read_records(path: str | Path) -> pl.DataFrame:
@@ -56,7 +57,7 @@ def read_records(path: str | Path) -> pl.DataFrame:
 
 def column_of(frame: pl.DataFrame, name: str) -> pl.Series:
     if name not in frame.columns:
-        raise TableError(f"column {name!r} is declared in the schema but not in the table")
+        raise TableError(f"column {name!r} is in the schema but not in the table: add it, or change the schema")
     return frame[name]
 
 
@@ -65,12 +66,12 @@ def look_up(column: pl.Series, name: str, categories: tuple[str, ...], other: st
     fallback = -1 if other is None else position[other]
     text = column.cast(pl.String)
     if text.null_count():
-        raise TableError(f"column {name!r} has {text.null_count()} missing values; drop or fill such rows first")
+        raise TableError(f"column {name!r} has {counted(text.null_count(), 'missing value')}: drop or fill such rows first")
     codes = text.replace_strict(position, default=fallback, return_dtype=pl.Int64).to_numpy()
     unknown = np.flatnonzero(codes < 0)
     if unknown.size:
         raise TableError(
-            f"column {name!r} has {unknown.size} values that are not declared categories, first in row "
-            f"{unknown[0] + 1}; list them or declare an `other`"
+            f"column {name!r} has {counted(unknown.size, 'value')} outside of the declared categories, first in row "
+            f"{unknown[0] + 1}: list them, or declare an `other`"
         )
     return np.asarray(codes, np.int64)

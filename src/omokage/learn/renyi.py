@@ -8,18 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from omokage.learn.accounting import (
-    GaussianSteps,
-    LaplaceSteps,
-    PureSteps,
-    Step,
-    continuous_epsilon,
-    dp_accounting,
-    least_epsilon,
-    naive_epsilon,
-    sampler_distance,
-)
+from omokage.learn.accounting import continuous_epsilon, dp_accounting, least_epsilon
 from omokage.learn.settings import check_delta
+from omokage.learn.steps import GaussianSteps, LaplaceSteps, PureSteps, Step, naive_epsilon, sampler_distance
 
 _ORDERS = np.concatenate([np.linspace(1.05, 10.0, 120), np.arange(10.5, 64, 0.5), 2.0 ** np.arange(6, 14)])
 _LARGEST_INTEGRATED = 64.0  # orders beyond are left out where a divergence is integrated numerically

@@ -62,14 +62,14 @@ class Numeric:
     def __post_init__(self) -> None:
         _check_name(self.name)
         if not isinstance(self.cuts, tuple) or len(self.cuts) > _LARGEST_LIST:
-            raise InputError(f"column {self.name!r}: cuts must be a list of at most {_LARGEST_LIST:,} numbers")
+            raise InputError(f"the cuts of column {self.name!r} are not usable: list at most {_LARGEST_LIST:,} numbers")
         if not isinstance(self.whole, bool):
-            raise InputError(f"column {self.name!r}: whole must be true or false")
+            raise InputError(f"whole of column {self.name!r} is neither true nor false: give one of them")
         edges = (self.low, *self.cuts, self.high)
         if not all(map(is_number, edges)) or any(float(a) >= float(b) for a, b in itertools.pairwise(edges)):
-            raise InputError(f"column {self.name!r}: low < cuts < high must be finite numbers and rise")
+            raise InputError(f"the bounds of column {self.name!r} do not rise: give finite numbers with low < cuts < high")
         if self.whole and max(abs(self.low), abs(self.high)) > _LARGEST_WHOLE:
-            raise InputError(f"column {self.name!r}: bounds of whole numbers must lie within ±2**53")
+            raise InputError(f"the bounds of column {self.name!r} are too far apart for whole numbers: stay within ±2**53")
 
     @property
     def size(self) -> int:
@@ -87,10 +87,12 @@ class Numeric:
         try:
             values = column.cast(pl.Float64).to_numpy()
         except pl.exceptions.PolarsError:
-            raise TableError(f"column {self.name!r} is declared numeric but holds something else") from None
+            raise TableError(
+                f"column {self.name!r} is declared numeric but holds something else: convert it, or declare categories"
+            ) from None
         if not np.isfinite(values).all():
             row = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise TableError(f"column {self.name!r} has no usable number in row {row + 1}; drop or fill such rows first")
+            raise TableError(f"column {self.name!r} has no usable number in row {row + 1}: drop or fill such rows first")
         return np.asarray(np.clip(values, self.low, self.high))
 
     def codes(self, frame: pl.DataFrame) -> Integers:
@@ -122,11 +124,11 @@ class Categorical:
         _check_name(self.name)
         listed = self.categories
         if not isinstance(listed, tuple) or not 1 <= len(listed) <= _LARGEST_LIST or not all(isinstance(c, str) for c in listed):
-            raise InputError(f"column {self.name!r}: categories must be a list of 1 to {_LARGEST_LIST:,} texts")
+            raise InputError(f"the categories of column {self.name!r} are not usable: list 1 to {_LARGEST_LIST:,} texts")
         if len(set(listed)) != len(listed):
-            raise InputError(f"column {self.name!r}: categories must be listed without repetition")
+            raise InputError(f"a category of column {self.name!r} is listed twice: list each once")
         if self.other is not None and self.other not in self.categories:
-            raise InputError(f"column {self.name!r}: other must be one of the categories")
+            raise InputError(f"other of column {self.name!r} is not a category: name one of its categories")
 
     @property
     def size(self) -> int:
@@ -170,7 +172,9 @@ class Schema:
         _check_name(self.target)
         names = [c.name for c in self.columns]
         if not names or len({*names, self.target}) != len(names) + 1:
-            raise InputError("a schema needs at least one column, and no name twice, the target's included")
+            raise InputError(
+                "the schema has no column, or a name twice: list at least one column, and give the target a name of its own"
+            )
         check_classes(self.classes)
         object.__setattr__(self, "features", tuple(f for c in self.columns for f in c.features))
 
@@ -222,7 +226,7 @@ class Schema:
         target = tree.get("target", {})
         _check_keys(target, {"column", "classes"}, "[target]")
         if not isinstance(tree["columns"], Mapping):
-            raise InputError("columns must be tables like [columns.age]")
+            raise InputError("columns are not tables: write them like [columns.age]")
         columns = tuple(_column_from(name, spec) for name, spec in tree["columns"].items())
         return cls(columns, target.get("column", "target"), _listed(target.get("classes", [0, 1]), "[target] classes"))
 
@@ -232,9 +236,9 @@ def load_schema(path: str | Path) -> Schema:
     try:
         tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"schema {path} cannot be read: {error}") from error
+        raise InputError(f"schema {path} cannot be read ({error}): check the path") from error
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"schema {path} is not TOML: {error}") from error
+        raise InputError(f"schema {path} is not TOML ({error}): correct it") from error
     try:
         return Schema.from_json(tree)
     except InputError as error:
@@ -244,11 +248,11 @@ def load_schema(path: str | Path) -> Schema:
 def check_classes(classes: Any) -> None:
     """Labels: two or more different texts or numbers. Spelled alike, they could not be told apart in a CSV file."""
     if not isinstance(classes, tuple) or not 2 <= len(classes) <= _LARGEST_LIST:
-        raise InputError(f"classes must be a list of 2 to {_LARGEST_LIST:,} labels")
+        raise InputError(f"the classes are not usable: list 2 to {_LARGEST_LIST:,} labels")
     if not all(isinstance(c, str | bool) or is_number(c) for c in classes):
-        raise InputError("classes must be texts or finite numbers")
+        raise InputError("a class is neither a text nor a finite number: list such labels only")
     if len({str(c) for c in classes}) != len(classes) or len(set(classes)) != len(classes):
-        raise InputError("classes must be different labels, also as text")
+        raise InputError("two classes are spelled alike: list different labels")
 
 
 def _column_from(name: str, spec: Mapping[str, Any]) -> Column:
@@ -264,19 +268,19 @@ def _column_from(name: str, spec: Mapping[str, Any]) -> Column:
 
 def _listed(value: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(value, list):
-        raise InputError(f"{where} must be a list")
+        raise InputError(f"{where} is not a list: write it as one")
     return tuple(value)
 
 
 def _check_name(name: Any) -> None:
     if not isinstance(name, str) or not name:
-        raise InputError("a column's name must be a text that is not empty")
+        raise InputError("a column has no name: give it a text that is not empty")
 
 
 def _check_keys(tree: Any, allowed: set[str], where: str, required: set[str] | None = None) -> None:
     if not isinstance(tree, Mapping):
-        raise InputError(f"{where} must be a table of keys")
+        raise InputError(f"{where} is not a table: write keys and values")
     unknown, missing = set(tree) - allowed, (required or set()) - set(tree)
     if unknown or missing:
         found = f"unknown {sorted(map(str, unknown))}, missing {sorted(missing)}"
-        raise InputError(f"{where} may have the keys {sorted(allowed)}; {found}")
+        raise InputError(f"{where} has wrong keys ({found}): use {', '.join(sorted(allowed))}")

@@ -1,4 +1,4 @@
-"""Rules for the settings of a learner: each check passes or says which setting, which rule and which value."""
+"""Rules for the settings of a learner: each check passes, or says which setting is wrong and what to give instead."""
 
 from __future__ import annotations
 
@@ -27,48 +27,48 @@ def is_number(value: Any) -> bool:
 def check_epsilon(epsilon: Any) -> float:
     """``epsilon`` itself, if it is one."""
     if not (is_number(epsilon) and 0.0 < epsilon <= LARGEST_EPSILON):
-        raise InputError(f"epsilon must be a number above 0 and at most {LARGEST_EPSILON:,.0f}, got {epsilon!r}")
+        raise InputError(f"epsilon is {epsilon!r}: give a number above 0, at most {LARGEST_EPSILON:,.0f}")
     return float(epsilon)
 
 
 def check_delta(delta: Any) -> float:
     """``delta`` itself, if it is one; zero stands for a pure ε."""
     if not (is_number(delta) and 0.0 <= delta < 1.0):
-        raise InputError(f"delta must be a number from 0 up to, but not including, 1, got {delta!r}")
+        raise InputError(f"delta is {delta!r}: give a number from 0 to below 1")
     return float(delta)
 
 
 def check_count(name: str, value: Any) -> None:
     if not _is_count(value, _LARGEST_COUNT):
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+        raise InputError(f"{name} is {value!r}: give a whole number from 1")
 
 
 def check_positive(name: str, value: Any) -> None:
     if not (is_number(value) and value > 0.0):
-        raise InputError(f"{name} must be a finite number above 0, got {value!r}")
+        raise InputError(f"{name} is {value!r}: give a finite number above 0")
 
 
 def check_clip(value: Any) -> None:
     """Clips that doubles can carry out to the last bit; see ``network_kernels``."""
     if not (is_number(value) and _SMALLEST_CLIP <= value <= 1.0 / _SMALLEST_CLIP):
-        raise InputError(f"clip must be a number from {_SMALLEST_CLIP:g} to {1.0 / _SMALLEST_CLIP:g}, got {value!r}")
+        raise InputError(f"clip is {value!r}: give a number from {_SMALLEST_CLIP:g} to {1.0 / _SMALLEST_CLIP:g}")
 
 
 def check_range(name: str, value: Any) -> None:
     if not (isinstance(value, list | tuple) and len(value) == 2 and all(map(is_number, value)) and value[0] < value[1]):
-        raise InputError(f"{name} must be a pair of finite numbers, low < high, got {value!r}")
+        raise InputError(f"{name} is {value!r}: give two finite numbers, low < high")
     if value[1] - value[0] < _NARROWEST:
-        raise InputError(f"{name} must be wider than {_NARROWEST:g}, got {value!r}")
+        raise InputError(f"{name} is {value!r}: give a range wider than {_NARROWEST:g}")
 
 
 def check_hidden(hidden: Any) -> None:
     if not isinstance(hidden, list | tuple) or not all(_is_count(h, _WIDEST) for h in hidden):
-        raise InputError(f"hidden must list layer widths from 1 to {_WIDEST:,}, got {hidden!r}")
+        raise InputError(f"hidden is {hidden!r}: list layer widths from 1 to {_WIDEST:,}")
 
 
 def check_seed(name: str, seed: Any) -> None:
     if seed is not None and not (_is_a(seed, numbers.Integral) and seed >= 0):
-        raise InputError(f"{name} must be a whole number of at least 0, got {seed!r}")
+        raise InputError(f"{name} is {seed!r}: give a whole number from 0, or None")
 
 
 def check_descent(batch_size: Any = None, learning_rate: Any = None, momentum: Any = 0.0, decay: Any = 0.0) -> None:
@@ -78,9 +78,9 @@ def check_descent(batch_size: Any = None, learning_rate: Any = None, momentum: A
     if learning_rate is not None:
         check_positive("learning_rate", learning_rate)
     if not (is_number(momentum) and 0.0 <= momentum < 1.0):
-        raise InputError(f"momentum must be a number from 0 up to, but not including, 1, got {momentum!r}")
+        raise InputError(f"momentum is {momentum!r}: give a number from 0 to below 1")
     if not (is_number(decay) and decay >= 0.0):
-        raise InputError(f"decay must be a finite number of at least 0, got {decay!r}")
+        raise InputError(f"decay is {decay!r}: give a finite number from 0")
 
 
 def _is_count(value: Any, largest: int) -> bool:

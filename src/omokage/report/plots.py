@@ -93,7 +93,7 @@ def attacks(results: list[tuple[str, Reidentification]]) -> str:
         ax.axvline(first.bound, color=WARN, linewidth=1.5)
         ax.annotate(f"1/k = {first.bound:.3g}", (first.bound, 1), xycoords=("data", "axes fraction"), xytext=(4, -4),
                     textcoords="offset points", color=WARN, fontsize=9)  # fmt: skip
-    ax.axvline(first.chance, color=SOFT, linewidth=1, linestyle=":")
+    ax.axvline(first.baseline, color=SOFT, linewidth=1, linestyle=":")
     ax.set_xlim(0, max([r.rate for _, r in results] + [first.bound or 0.0, 1e-6]) * 1.25)
     ax.set_xlabel("share of people linked to their own record (dotted: by chance)", fontsize=9)
     _plain(ax)

@@ -11,7 +11,8 @@ from ..base.files import require_file, write_new
 from ..errors import MissingExtra, OutputError
 
 GENERATOR = '<meta name="generator" content="omokage'  # in the head of every page
-FORMAT = "omokage-evaluation/1"
+FORMAT = "omokage-evaluation/2"
+EARLIER = ("omokage-evaluation/1",)  # replaced, but no longer written
 
 
 def require_report() -> None:
@@ -60,4 +61,4 @@ def _is_results(content: bytes) -> bool:
         found = json.loads(content)
     except ValueError:
         return False
-    return isinstance(found, dict) and found.get("format") == FORMAT
+    return isinstance(found, dict) and found.get("format") in (FORMAT, *EARLIER)
