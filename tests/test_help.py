@@ -319,7 +319,7 @@ def workbench(tmp_path, monkeypatch):
 def test_a_map_and_a_grouper_of_ones_own(run, workbench):
     result = run(
         "table", "t.npy", "-o", "out", "--k", 5, "--quasi", "*", "--map", "std+mymaps:Whiten:3,eps=0.01",
-        "--grouping", "mymaps:InOrder:extra=1",
+        "--grouping", "mymaps:InOrder:extra=1", "--key", "key.json",
     )  # fmt: skip
     assert result.code == 0, result.err
     assert "k = 6 on the written bytes (5 asked" in result.out
@@ -328,7 +328,27 @@ def test_a_map_and_a_grouper_of_ones_own(run, workbench):
     assert [part["name"] for part in method["synthesis_map"]] == ["std", "mymaps:Whiten"]
     sys.modules.pop("mymaps")
     assert run("verify", "out").code == 0
-    assert "mymaps" not in sys.modules  # reading a release imports nothing of what it names
+    judged = run("evaluate", "t.npy", "out", "--key", "key.json")
+    assert judged.code == 0, judged.err
+    assert "is not built in, so a certificate is not enough to rebuild it" in judged.out
+    assert "mymaps" not in sys.modules  # reading a release imports nothing of what it names, though it could be found
+    assert str(workbench) in sys.path
+
+
+def test_ones_own_side_by_side_with_ours(run, workbench):
+    """Settings are tried in processes of their own, which import the user's module too."""
+    frame = pl.DataFrame(np.load("t.npy"), schema=["a", "b", "c", "d"]).with_columns(good=pl.Series(np.arange(60) % 2))
+    frame.write_csv("t.csv")
+    result = run(
+        "compare", "t.csv", "--target", "good", "--html", "page.html", "--k", 5, "--map", "none,mymaps:Whiten:3/pca:2",
+        "--grouping", "mymaps:InOrder", "--model", "logistic", "--jobs", 2,
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    done = [json.loads(line) for line in (workbench / "page.jsonl").read_text().splitlines()]
+    assert {each["name"] for each in done} == {
+        "original", "k=5 mymaps:InOrder in none", "k=5 mymaps:InOrder in mymaps:Whiten:3/pca:2"
+    }  # fmt: skip
+    assert not any("failed" in each["outcome"] for each in done), done
 
 
 def test_as_a_stranger_runs_it(workbench):

@@ -107,6 +107,16 @@ def test_a_kind_may_take_no_classes_of_the_users_own():
     assert not small(own=False).is_own("builtins:list")
 
 
+def test_a_kind_without_methods_takes_functions(theirs):
+    boxes = small()
+    assert boxes.class_of("rich:big") is dict
+    assert boxes.class_of("theirs:run").__name__ == "run"
+    with pytest.raises(InputError, match="theirs:NUMBER is not a box: give a class or a function"):
+        boxes.class_of("theirs:NUMBER")
+    with pytest.raises(InputError, match="there is no box 'crate'"):
+        boxes.class_of("crate")
+
+
 def test_as_a_mapping_it_goes_from_names_to_classes():
     assert MAPS["pca"] is PCA
     assert MAPS.get("umap") is None

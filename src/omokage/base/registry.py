@@ -161,14 +161,18 @@ class Registry(Mapping[str, Any]):
         return self.own and found is not None and found["module"] not in self._entries
 
     def class_of(self, text: str) -> Any:
-        """The class that ``text`` names: one that is listed, or the user's own, which must have this kind's methods."""
+        """The class that ``text`` names: one that is listed, or the user's own, which must have this kind's methods.
+
+        Where the kind asks for no methods, a function will do.
+        """
         if not self.is_own(text):
             return self.entry(text.strip().partition(":")[0]).load()
         module, name = text.strip().split(":")[:2]
         found = self._imported(module, name)
-        if not isinstance(found, type) or not all(callable(getattr(found, each, None)) for each in self.methods):
-            needs = f" that has {' and '.join(self.methods)}" if self.methods else ""
-            raise self.error(f"{module}:{name} is not a {self.kind}: give a class{needs}")
+        fits = all(callable(getattr(found, each, None)) for each in self.methods)
+        if not callable(found) or (self.methods and not (fits and isinstance(found, type))):
+            needs = f"a class that has {' and '.join(self.methods)}" if self.methods else "a class or a function"
+            raise self.error(f"{module}:{name} is not a {self.kind}: give {needs}")
         return found
 
     def make(self, text: str, *first: Any, **given: Any) -> Any:
