@@ -140,7 +140,7 @@ class Registry(Mapping[str, Any]):
 
     def name_of(self, part: Any) -> str:
         """The name of a part's class; ``module:Class`` if it is not listed."""
-        kind = part if isinstance(part, type) else type(part)
+        kind = part if hasattr(part, "__qualname__") else type(part)  # a class or a function, or what was made by a class
         where = f"{kind.__module__}:{kind.__qualname__}"
         return next((entry.name for entry in self.entries if entry.where == where), where)
 
