@@ -23,7 +23,7 @@ check: $(STAMP)  ## style and types
 	$(BIN)/mypy
 
 test: check  ## every check: style, types, tests, doctests
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist worksteal
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -21,17 +21,19 @@ import cv2
 import numpy as np
 import torch
 
+from omokage import Anonymizer, Cells
 from omokage.faces.align import ffhq_alignment
 from omokage.faces.find import Finder
-from omokage.faces.folder import FaceSettings, anonymize_folder
 from omokage.faces.image import encode_picture, read_photo
+from omokage.faces.maps import make_face_map
 from omokage.faces.maps.attribute import Attribute
+from omokage.faces.maps.direct import Direct
 from omokage.faces.maps.latent import Latent
-from omokage.faces.maps.mesh import mesh_points
-from omokage.faces.maps.morph import Direct, Morph
+from omokage.faces.maps.morph import Morph
 from omokage.faces.parse import Parser
 from omokage.faces.portrait import Portrait
 from omokage.faces.recognize import ArcFace
+from omokage.faces.resuming import release_folder
 
 K = 8
 
@@ -68,9 +70,9 @@ def by_step(paths: list[Path], size: int) -> dict[str, float]:
         parts = clock("parse", parser.parse, crop)
         clock("recognize", recognizer.embed, photo, faces[0].points)
         portrait = Portrait(crop, align.forward(faces[0].points), parts)
-        kept = clock("keep for later", portrait.to_bytes)
-        portraits.append(clock("take up again", Portrait.from_bytes, kept))
-    morph, direct = Morph(size).fit(mesh_points(p) for p in portraits), Direct(size)
+        kept = clock("keep for later", portrait.arrays)
+        portraits.append(clock("take up again", Portrait.of_arrays, kept))
+    morph, direct = Morph(size).fit(portraits), Direct(size)
     vectors = [clock("MORPH there", morph.encode, p) for p in portraits]
     for start in range(0, len(vectors) - K + 1, K):
         face = clock(f"MORPH back, once for k = {K}", morph.decode, np.mean(vectors[start : start + K], 0))
@@ -86,7 +88,7 @@ def by_step(paths: list[Path], size: int) -> dict[str, float]:
     return {step: seconds / len(portraits) for step, seconds in clock.spent.items()}
 
 
-def whole(paths: list[Path], settings: FaceSettings, workers: int) -> tuple[float, float]:
+def whole(paths: list[Path], anonymizer: Anonymizer, workers: int) -> tuple[float, float]:
     """Faces a second of the command, with and without the start of its processes and networks."""
     with tempfile.TemporaryDirectory() as place:
         photos = Path(place) / "photos"
@@ -95,12 +97,14 @@ def whole(paths: list[Path], settings: FaceSettings, workers: int) -> tuple[floa
             (photos / path.name).symlink_to(path)
         marks: list[float] = []
         begun = perf_counter()
-        done = anonymize_folder(
-            photos, Path(place) / "out", settings, workers=workers,
-            progress=lambda stage, done, of: marks.append(perf_counter()) if done == 8 * workers else None,
-        )  # fmt: skip
+
+        def mark(stage: str, done: int = 0, total: int = 0, /) -> None:
+            if done == 8 * workers:
+                marks.append(perf_counter())
+
+        certificate, _ = release_folder(anonymizer, photos, Path(place) / "out", workers=workers, progress=mark)
         ended = perf_counter()
-    number = done.certificate.found.rows
+    number = certificate.found.rows
     return number / (ended - begun), (number - 8 * workers) / (ended - marks[0])
 
 
@@ -113,7 +117,7 @@ def main() -> None:
     folder = chosen.photos or Path(os.environ["OMOKAGE_DATA"]) / "celeba_test200" / "images"
     paths = sorted(folder.glob("*.jpg"))
     few, many = (paths[:24], paths[:24]) if chosen.quick else (paths[:80], paths[:400])
-    workers = os.cpu_count() or 1
+    workers = max(1, min(os.cpu_count() or 1, len(many) // 12))  # each is given more than the eight that start it
     spent = by_step(few, chosen.size)
     counted = {step: seconds for step, seconds in spent.items() if not step.startswith("(")}
     total = sum(counted.values())
@@ -123,7 +127,11 @@ def main() -> None:
         print(f"{step:32} {1000 * seconds:14.1f} {share:>7}")
     print(f"{'all':32} {1000 * total:14.1f}   = {1 / total:.1f} faces a second and core")
     for group, synthesis in (("recognition", "morph"), ("attribute", "latent")):
-        at_all, at_speed = whole(many, FaceSettings(K, group, synthesis, chosen.size), workers)
+        maps = {
+            "group_map": make_face_map(group, group=True, size=chosen.size),
+            "synthesis_map": make_face_map(synthesis, size=chosen.size),
+        }
+        at_all, at_speed = whole(many, Anonymizer(Cells(K), **maps), workers)
         print(f"whole command, {group} and {synthesis}, {len(many)} photos, {workers} cores: "
               f"{at_all:.1f} faces a second; once it runs, {at_speed:.1f}", flush=True)  # fmt: skip
 

@@ -16,10 +16,12 @@ from typing import Any
 
 from faces import arguments, places
 
+from omokage import Anonymizer, Cells
 from omokage.evaluate.faces import evaluation
 from omokage.evaluate.faces.evaluation import evaluate_faces
-from omokage.faces.folder import FaceSettings, anonymize_folder
 from omokage.faces.listing import list_photos
+from omokage.faces.maps import make_face_map
+from omokage.faces.resuming import release_folder
 from omokage.report.page import attacker_name
 
 PAIRS = (("recognition", "morph"), ("attribute", "morph"), ("attribute", "latent"))
@@ -42,8 +44,10 @@ def cell(photos: Path, group: str, synthesis: str, k: int, work: Path, workers: 
     """One release, attacked."""
     release, key = work / f"{group}-{synthesis}-{k}-{photos.name}", work / f"{group}-{synthesis}-{k}-{photos.name}.json"
     if not release.exists():
-        settings = FaceSettings(k, group_map=group, synthesis_map=synthesis)
-        anonymize_folder(photos, release, settings, key=key, seed=0, workers=workers)
+        anonymizer = Anonymizer(
+            Cells(k), group_map=make_face_map(group, group=True), synthesis_map=make_face_map(synthesis), random_state=0
+        )
+        release_folder(anonymizer, photos, release, key=key, workers=workers)
     result = evaluate_faces(photos, release, key, workers=workers)
     return {
         "k": k, "group_map": group, "synthesis_map": synthesis, "faces": result.faces,

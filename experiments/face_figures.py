@@ -90,13 +90,15 @@ def draw_plot(result: dict[str, Any], path: Path) -> None:
 def draw_grid(work: Path, quick: bool, path: Path) -> None:
     """Eight originals before the calm ground, and below what became of each as k grows: DIRECT and MORPH in turn."""
     import cv2
+    from face_groups import drawn, grouped
     from faces import KS, faces_of
 
-    from omokage.faces.folder import FaceSettings, group_features, grouped, unified
     from omokage.faces.image import decoded, encode_picture
-    from omokage.faces.maps.morph import ground
+    from omokage.faces.maps.ground import ground
+    from omokage.faces.store import FaceStore
 
     faces, people = faces_of(work, quick)
+    store = FaceStore(faces, work)
     chosen = np.linspace(0, len(faces) - 1, 8).astype(int)
     side = 112
     crops = [faces[i].portrait() for i in chosen]
@@ -104,9 +106,8 @@ def draw_grid(work: Path, quick: bool, path: Path) -> None:
                        for p in crops])]  # fmt: skip
     for k in KS[:2] if quick else KS:
         for name in ("direct", "morph"):
-            settings = FaceSettings(k, synthesis_map=name)
-            labels = grouped(group_features(faces, settings, work, 1), people, settings, seed=0)
-            made = unified(faces, people, labels, settings, work, 1, lambda stage, done, of: None)
+            labels = grouped(store, people, k)
+            made = drawn(store, people, labels, name)
             shown = [decoded(made[labels[i]].read_bytes()) for i in chosen]
             rows.append(np.hstack([cv2.resize(p, (side, side), interpolation=cv2.INTER_AREA) for p in shown]))
     path.write_bytes(encode_picture(np.vstack(rows), ".jpg", quality=80))

@@ -22,19 +22,20 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from face_groups import drawn, grouped
 from numpy.typing import NDArray
 
 from omokage import networks
 from omokage.base.files import write_whole
 from omokage.base.persons import person_codes
-from omokage.base.workers import spread
+from omokage.base.workers import in_parallel
 from omokage.evaluate.faces.fid import fid, fid_floor
 from omokage.evaluate.faces.recognition import calibrate, recognize, within
-from omokage.faces.folder import FaceSettings, group_features, grouped, unified
 from omokage.faces.image import decoded
 from omokage.faces.listing import Photo, list_photos
-from omokage.faces.maps.morph import ground
-from omokage.faces.survey import Found, LeftOut, survey
+from omokage.faces.maps.ground import ground
+from omokage.faces.store import FaceStore
+from omokage.faces.survey import FaceRecord, LeftOut, SurveySettings, survey
 
 KS = (2, 4, 8, 16, 32, 64, 128)
 MAPS = ("direct", "morph")
@@ -66,7 +67,7 @@ def _measure(picture: NDArray[np.uint8], whole: NDArray[np.uint8], judges: tuple
     return out
 
 
-def _measure_original(face: Found, target: Path) -> None:
+def _measure_original(face: FaceRecord, target: Path) -> None:
     portrait = face.portrait()
     whole = np.round(portrait.on(ground(portrait.size))).astype(np.uint8)
     _keep(target, _measure(portrait.crop, whole))
@@ -98,7 +99,7 @@ def measured(work: Path, kind: str, tasks: list[tuple[Any, str]], function: Any,
     targets = [folder / f"{name}.npz" for _, name in tasks]
     todo = [(what, target) for (what, _), target in zip(tasks, targets, strict=True) if not target.exists()]
     begun = perf_counter()
-    for number, _ in enumerate(spread(function, todo, workers if len(todo) > 150 else 1), 1):
+    for number, _ in enumerate(in_parallel(function, todo, workers if len(todo) > 150 else 1), 1):
         if number % 200 == 0:
             print(f"  {kind}: {number} of {len(todo)}, {number / (perf_counter() - begun):.1f} a second", flush=True)
     return _gathered(targets)
@@ -133,21 +134,21 @@ def cell(
     return out
 
 
-def taken(work: Path, quick: bool, workers: int) -> tuple[list[Photo], list[Found], list[LeftOut]]:
+def taken(work: Path, quick: bool, workers: int) -> tuple[list[Photo], list[FaceRecord], list[LeftOut]]:
     """The photos, and the faces found in them."""
     data = Path(os.environ["OMOKAGE_DATA"]) / "celeba_test200"
     photos = list_photos(data / "images", "csv", data / "labels_derived.csv")
     photos = photos[:32] if quick else photos
     begun = perf_counter()
 
-    def say(done: int, of: int) -> None:
+    def say(stage: str, done: int = 0, of: int = 0, /) -> None:
         if done % 250 == 0:
             print(f"  survey: {done} of {of}, {perf_counter() - begun:.0f} s", flush=True)
 
-    return photos, *survey(photos, work, FaceSettings(2).look, workers, say)
+    return photos, *survey(photos, work, SurveySettings(), workers, say)
 
 
-def faces_of(work: Path, quick: bool) -> tuple[list[Found], NDArray[np.int64]]:
+def faces_of(work: Path, quick: bool) -> tuple[list[FaceRecord], NDArray[np.int64]]:
     """One face of each person, and the persons as numbers."""
     photos, found, _ = taken(work, quick, 1)
     everyone = person_codes([photos[face.photo].person for face in found])
@@ -169,7 +170,7 @@ def run(work: Path, quick: bool, workers: int) -> dict[str, Any]:
     print(f"{len(found)} of {len(photos)} found and aligned; left out: {result['left_out']}")
     everyone = person_codes([photos[face.photo].person for face in found])
     assert everyone is not None
-    originals = measured(work, "originals", [(f, f.record.stem) for f in found], _measure_original, workers)
+    originals = measured(work, "originals", [(f, f.file.stem) for f in found], _measure_original, workers)
     ks = KS[:2] if quick else KS
     first = np.unique(everyone, return_index=True)[1]
     second = np.array([i for i in range(len(found)) if i not in set(first.tolist())])
@@ -181,14 +182,14 @@ def run(work: Path, quick: bool, workers: int) -> dict[str, Any]:
     for setting, rows in (("one", first), ("all", np.arange(len(found)))):
         faces = [found[i] for i in rows]
         people = np.unique(everyone[rows], return_inverse=True)[1].astype(np.int64)
+        store = FaceStore(faces, work, workers)
         here = {name: values[rows] for name, values in originals.items()}
         table: dict[str, Any] = {"photos": len(rows), "people": int(people.max()) + 1, "cells": {}}
         for k in ks:
             for name in MAPS:
-                settings = FaceSettings(k, synthesis_map=name)
-                labels = grouped(group_features(faces, settings, work, workers), people, settings, seed=0)
+                labels = grouped(store, people, k)
                 at = perf_counter()
-                pictures = unified(faces, people, labels, settings, work, workers, lambda stage, done, of: None)
+                pictures = drawn(store, people, labels, name)
                 seconds = perf_counter() - at
                 released = measured(work, f"{setting}-{name}-{k}", [(p, p.stem) for p in pictures], _measure_released, workers)
                 figures = cell(here, released, labels, people)

@@ -16,16 +16,16 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
+from face_groups import grouped
 from faces import _measure_original, arguments, measured, places
 from miku import GROUPING, _parser, chosen_faces
 from numpy.typing import NDArray
 
 from omokage import networks
 from omokage.evaluate.faces.fid import fid
-from omokage.faces.codes import Code, kept_codes, load_codes
-from omokage.faces.folder import FaceSettings, group_features, grouped
+from omokage.faces.maps.ground import ground
 from omokage.faces.maps.latent import Latent
-from omokage.faces.maps.morph import ground
+from omokage.faces.store import FaceStore
 from omokage.method.unify import Mean
 from omokage.networks.inception import Inception
 
@@ -58,17 +58,17 @@ def main() -> None:
     work = places(chosen)
     torch.set_num_threads(1)
     faces, _, _ = chosen_faces(work, 24 if chosen.quick else chosen.faces, chosen.quick, chosen.workers)
-    settings = FaceSettings(K, "attribute", "latent", SIZE, grouping=GROUPING)
-    groups = grouped(group_features(faces, settings, work, chosen.workers), np.arange(len(faces)), settings, seed=0)
-    codes = load_codes(kept_codes(faces, Code("latent", SIZE), work, chosen.workers, lambda stage, done, of: None))
+    store = FaceStore(faces, work, chosen.workers)
+    groups = grouped(store, np.arange(len(faces)), K, "attribute", GROUPING)
+    codes = store.codes(store.fitted(Latent(SIZE)))
     means, sizes = Mean().unify(codes, groups), np.bincount(groups).astype(float)
-    named = [(face, face.record.stem) for face in faces]
+    named = [(face, face.file.stem) for face in faces]
     originals = measured(work, "originals", named, _measure_original, chosen.workers)["inception"]
     inception, before = Inception.load(networks.get("inception")), ground(SIZE)
 
     def judged(pictures: list[Picture], shown: list[NDArray[np.float32]]) -> dict[str, float]:
-        calm = (np.round(p * s + before * (1 - s)).astype(np.uint8) for p, s in zip(pictures, shown, strict=True))
-        apart = fid(originals, np.stack([inception.features(p[None])[0] for p in calm]), weights_b=sizes)
+        plain = (np.round(p * s + before * (1 - s)).astype(np.uint8) for p, s in zip(pictures, shown, strict=True))
+        apart = fid(originals, np.stack([inception.features(p[None])[0] for p in plain]), weights_b=sizes)
         return {"fid": apart.value, "mean_part": apart.mean_part, "contrast": float(np.mean([contrast(p) for p in pictures]))}
 
     result: dict[str, Any] = {"faces": len(faces), "k": K, "pictures": len(means)}

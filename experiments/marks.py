@@ -18,15 +18,15 @@ from typing import Any
 
 import cv2
 import numpy as np
+from face_groups import grouped
 from faces import arguments, places
 from numpy.typing import NDArray
 
-from omokage.faces.folder import FaceSettings, group_features, grouped
 from omokage.faces.listing import list_photos
-from omokage.faces.maps.mesh import mesh_points
 from omokage.faces.maps.morph import Morph
 from omokage.faces.portrait import Portrait
-from omokage.faces.survey import Found, survey
+from omokage.faces.store import FaceStore
+from omokage.faces.survey import FaceRecord, Portraits, SurveySettings, survey
 
 KS = (2, 4, 8, 16)
 SIZE = 256
@@ -81,11 +81,11 @@ def attack(morph: Morph, members: list[Portrait], rng: np.random.Generator) -> l
     return found
 
 
-def cell(faces: list[Found], k: int, work: Path, workers: int, most: int) -> dict[str, Any]:
+def cell(faces: list[FaceRecord], k: int, work: Path, workers: int, most: int) -> dict[str, Any]:
     """All marks at one k: how many, the share that keeps too much, and the most that is kept."""
-    settings, rng = FaceSettings(k, size=SIZE), np.random.default_rng(k)
-    labels = grouped(group_features(faces, settings, work, workers), np.arange(len(faces)), settings, seed=0)
-    morph = Morph(SIZE).fit(mesh_points(face.portrait()) for face in faces)
+    rng = np.random.default_rng(k)
+    labels = grouped(FaceStore(faces, work, workers), np.arange(len(faces)), k)
+    morph = Morph(SIZE).fit(Portraits(faces))
     found = []
     for group in range(min(int(labels.max()) + 1, most)):
         members = [faces[i].portrait() for i in np.flatnonzero(labels == group)][: 2 * k]
@@ -112,7 +112,7 @@ def main() -> None:
     chosen = parser.parse_args()
     work = places(chosen)
     photos = list_photos(Path(os.environ["OMOKAGE_DATA"]) / "celeba_test200" / "images")
-    faces, _ = survey(photos[: 12 if chosen.quick else chosen.faces], work, FaceSettings(2, size=SIZE).look, chosen.workers)
+    faces, _ = survey(photos[: 12 if chosen.quick else chosen.faces], work, SurveySettings(SIZE), chosen.workers)
     table = {}
     for k in (4,) if chosen.quick else KS:
         table[k] = cell(faces, k, work, chosen.workers, chosen.groups)

@@ -16,16 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from face_groups import drawn, grouped
 from faces import JUDGES, _keep, _measure, _measure_original, arguments, cell, measured, places, taken
 from miku_figures import draw_fid, draw_grids, draw_labels, draw_parts, draw_swiss_roll, write_markdown
 from numpy.typing import NDArray
 
 from omokage.base.persons import person_codes
 from omokage.evaluate.faces.labels import label_distances, read_labels
-from omokage.faces.folder import FaceSettings, group_features, grouped, unified
 from omokage.faces.image import decoded
-from omokage.faces.maps.morph import ground
-from omokage.faces.survey import Found
+from omokage.faces.maps.ground import ground
+from omokage.faces.store import FaceStore
+from omokage.faces.survey import FaceRecord
 
 KS = (2, 4, 8, 16, 32, 64, 128)
 GROUP_MAPS = ("direct", "latent", "attribute", "recognition")
@@ -53,7 +54,7 @@ def _measure_picture(picture: Path, target: Path) -> None:
     _keep(target, _measure(pixels, whole, JUDGES[:2]))
 
 
-def chosen_faces(work: Path, number: int, quick: bool, workers: int) -> tuple[list[Found], list[str], NDArray[np.int64]]:
+def chosen_faces(work: Path, number: int, quick: bool, workers: int) -> tuple[list[FaceRecord], list[str], NDArray[np.int64]]:
     """One face of each person first, then second photos; their names, and the persons as numbers."""
     photos, found, _ = taken(work, quick, workers)
     everyone = person_codes([photos[face.photo].person for face in found])
@@ -67,27 +68,31 @@ def chosen_faces(work: Path, number: int, quick: bool, workers: int) -> tuple[li
 
 
 def run(
-    work: Path, faces: list[Found], names: list[str], pairs: Pairs, ks: tuple[int, ...], steps: int, grouping: str, workers: int
+    work: Path,
+    faces: list[FaceRecord],
+    names: list[str],
+    pairs: Pairs,
+    ks: tuple[int, ...],
+    steps: int,
+    grouping: str,
+    workers: int,
 ) -> dict[str, Any]:
     """The pairs at every k."""
     data = Path(os.environ["OMOKAGE_DATA"]) / "celeba_test200"
     titles, labels = read_labels(data / "labels_derived.csv", names)
-    people = np.arange(len(faces))  # each photo is a record, as in the papers
-    originals = measured(work, "originals", [(f, f.record.stem) for f in faces], _measure_original, workers)
+    people, store = np.arange(len(faces)), FaceStore(faces, work, workers)  # each photo is a record, as in the papers
+    originals = measured(work, "originals", [(f, f.file.stem) for f in faces], _measure_original, workers)
     result: dict[str, Any] = {"faces": len(faces), "steps": steps, "grouping": grouping, "ks": list(ks)}
     result |= {"labels": {}, "pairs": {}}
     for group in dict.fromkeys(group for group, _ in pairs):
         for k in ks:
-            settings = FaceSettings(k, group, "direct", grouping=grouping, steps=steps)
-            z = group_features(faces, settings, work, workers)
-            groups = grouped(z, people, settings, seed=0)
+            groups = grouped(store, people, k, group, grouping, steps)
             result["labels"][f"{group}-{k}"] = {
                 each.labels: {"distance": each.distance, "random": each.at_random, "one_group": each.one_group}
                 for each in label_distances(labels, titles, groups)
             }
             for synthesis in [synthesis for other, synthesis in pairs if other == group]:
-                settings = FaceSettings(k, group, synthesis, grouping=grouping, steps=steps)
-                pictures = unified(faces, people, groups, settings, work, workers, lambda stage, done, of: None)
+                pictures = drawn(store, people, groups, synthesis, steps)
                 kind = f"miku-{group}-{synthesis}-{k}-{steps}" + ("" if grouping == GROUPING else f"-{grouping}")
                 released = measured(work, kind, [(p, p.stem) for p in pictures], _measure_picture, workers)
                 figures = cell(originals, released, groups, people)
@@ -101,12 +106,11 @@ def run(
 
 
 def unaveraged(
-    work: Path, synthesis: str, faces: list[Found], originals: dict[str, NDArray[Any]], steps: int, workers: int
+    work: Path, synthesis: str, faces: list[FaceRecord], originals: dict[str, NDArray[Any]], steps: int, workers: int
 ) -> dict[str, float]:
     """What a synthesis map hides by itself: faces sent there and back one by one (k = 1)."""
     people = np.arange(len(faces))
-    settings = FaceSettings(2, "direct", synthesis, steps=steps)  # k does not enter: every face is its own group here
-    pictures = unified(faces, people, people, settings, work, workers, lambda stage, done, of: None)
+    pictures = drawn(FaceStore(faces, work, workers), people, people, synthesis, steps)  # every face is its own group here
     kind = f"miku-none-{synthesis}-1-{steps}"
     released = measured(work, kind, [(p, p.stem) for p in pictures], _measure_picture, workers)
     figures = cell({name: values[: len(faces)] for name, values in originals.items()}, released, people, people)

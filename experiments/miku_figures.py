@@ -161,17 +161,18 @@ def draw_grids(work: Path, faces: list[Any], result: dict[str, Any], folder: Pat
 
 def _became(work: Path, faces: list[Any], group: str, synthesis: str, k: int, result: dict[str, Any]) -> list[Path]:
     """The picture of every face's group."""
-    from omokage.faces.folder import FaceSettings, group_features, grouped, unified
+    from face_groups import drawn, grouped
 
-    settings = FaceSettings(k, group, synthesis, grouping=result["grouping"], steps=result["steps"])
-    people = np.arange(len(faces))
-    labels = grouped(group_features(faces, settings, work, 1), people, settings, seed=0)
-    pictures = unified(faces, people, labels, settings, work, 1, lambda stage, done, of: None)
+    from omokage.faces.store import FaceStore
+
+    people, store = np.arange(len(faces)), FaceStore(faces, work)
+    labels = grouped(store, people, k, group, result["grouping"], result["steps"])
+    pictures = drawn(store, people, labels, synthesis, result["steps"])
     return [pictures[label] for label in labels]
 
 
 def _original(face: Any) -> Any:
-    from omokage.faces.maps.morph import ground
+    from omokage.faces.maps.ground import ground
 
     portrait = face.portrait()
     return _shrunk(np.round(portrait.on(ground(portrait.size))).astype(np.uint8))

@@ -34,11 +34,12 @@ def test_the_papers_example(run, patients, tmp_path):
     assert run("verify", tmp_path / "out").code == 0
 
 
-def test_verify_fails_with_1_after_one_edit(run, patients, tmp_path):
-    run("table", patients, "-o", tmp_path / "out", *TABLE)
-    file = tmp_path / "out" / "data.csv"
+def test_verify_fails_with_1_after_one_edit(run, patients_release, tmp_path):
+    assert run("verify", patients_release.release).code == 0
+    out = patients_release.copy(tmp_path).release
+    file = out / "data.csv"
     file.write_text(file.read_text().replace("122*,35,M,Cold", "1220,35,M,Cold"))
-    result = run("verify", tmp_path / "out")
+    result = run("verify", out)
     assert result.code == 1
     assert "FAIL k: k = 1 found, 2 promised" in result.out
     assert "does NOT keep its promise" in result.out

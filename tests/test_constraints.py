@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from omokage import Anonymizer, Cells, LDiversity, Mondrian, Roles, TCloseness
 from omokage.errors import InputError, NotEnoughPeople
-from omokage.method.constraints import Sensitive, found, merge_until
+from omokage.method.constraints import merge_until
+from omokage.release.rules import Sensitive, found
 
 LABELS = np.array([0, 0, 1, 1, 2, 2])
 Z = np.array([[0.0], [0.1], [1.0], [1.1], [9.0], [9.1]])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import sys
 import zipfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -20,6 +22,10 @@ from omokage.tables.write import rebuilt, write_frame
 
 N = 400
 ROLES = Roles(quasi=["age"], keep=["text", "category"])
+
+
+def parts_of(file: Path) -> Iterator[tuple[str, bytes]]:
+    return raw_parts(file.name, file.read_bytes())
 
 
 def people(n=N):
@@ -59,7 +65,7 @@ def test_no_buffer_undoes_the_shuffle(form, column, tmp_path):
     file, release = released(frame, form, tmp_path)
     original = frame[column].cast(pl.String).to_list()
     tried = 0
-    for name, content in raw_parts(file):
+    for name, content in parts_of(file):
         at = places(content, original)
         if (at < 0).all():
             continue
@@ -91,7 +97,7 @@ def test_categories_that_no_row_has_are_not_written(form, tmp_path):
         category=pl.Series(["left", "right"] * (N // 2), dtype=pl.Enum(["Ignatius-Secretus", "right", "left"]))
     )
     file, _ = released(frame, form, tmp_path)
-    assert not [name for name, content in raw_parts(file) if b"Ignatius" in content]
+    assert not [name for name, content in parts_of(file) if b"Ignatius" in content]
 
 
 @pytest.mark.parametrize("form", ["feather", "parquet"])
@@ -105,7 +111,7 @@ def test_values_under_empty_cells_are_not_written(form, tmp_path):
     file = out.write(tmp_path / "out") / f"data.{form}"
     gone = frame.filter(pl.col("age") >= 50)
     needles = [t.encode() for t in gone["text"]] + [n.to_bytes(8, "little") for n in gone["number"]]
-    for name, content in raw_parts(file):
+    for name, content in parts_of(file):
         assert not [needle for needle in needles if needle in content], name
 
 
@@ -115,7 +121,7 @@ def test_rows_that_were_cut_off_are_not_written(tmp_path):
     table = Table(**{**vars(as_table(whole.head(200))), "format": "feather"})
     release = Anonymizer(Mondrian(5)).release(table, roles=ROLES)
     file = release.write(tmp_path / "out") / "data.feather"
-    for name, content in raw_parts(file):
+    for name, content in parts_of(file):
         assert (places(content, whole["text"][200:]) < 0).all(), name
 
 
@@ -124,7 +130,7 @@ def test_a_released_frame_in_memory_is_rebuilt_too(tmp_path):
     frame = people()
     release = Anonymizer(Mondrian(5), random_state=1).release(frame, roles=ROLES)
     release.data.write_ipc(tmp_path / "own.feather")
-    for _, content in raw_parts(tmp_path / "own.feather"):
+    for _, content in parts_of(tmp_path / "own.feather"):
         at = places(content, frame["text"])
         assert (at < 0).all() or (np.argsort(at) == np.arange(N)).sum() <= 8
 
@@ -136,7 +142,7 @@ def test_writing_rebuilds_whatever_frame_it_is_given(tmp_path):
     shuffled = frame.with_columns(number)[order]
     masked = shuffled.with_columns(pl.when(pl.col("number") == number[0]).then("number").alias("number"))
     write_frame(masked, tmp_path / "t.feather", Table(frame, {}, "feather"))
-    for name, content in raw_parts(tmp_path / "t.feather"):
+    for name, content in parts_of(tmp_path / "t.feather"):
         assert not [n for n in number[1:] if n.to_bytes(8, "little") in content], name
         at = places(content, frame["text"])
         assert (at < 0).all() or (np.argsort(at) == order).all()
@@ -167,7 +173,7 @@ def test_an_archive_says_nothing_of_time_and_its_members_are_listed(tmp_path):
     with zipfile.ZipFile(file) as archive:
         assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
         assert all(not entry.comment for entry in archive.infolist())
-    assert [name for name, _ in raw_parts(file)] == ["file", "member age.npy", "member text.npy", "member category.npy"]
+    assert [name for name, _ in parts_of(file)] == ["file", "member age.npy", "member text.npy", "member category.npy"]
 
 
 def test_packed_columns_are_unpacked(tmp_path):
@@ -176,7 +182,7 @@ def test_packed_columns_are_unpacked(tmp_path):
     frame.write_parquet(tmp_path / "t.parquet", compression="zstd")
     frame.write_ipc(tmp_path / "t.feather", compression="zstd")
     for file in (tmp_path / "t.parquet", tmp_path / "t.feather"):
-        parts = dict(raw_parts(file))
+        parts = dict(parts_of(file))
         assert b"a story of person 3" in b"".join(content for name, content in parts.items() if name != "file")
         assert (499).to_bytes(8, "little") in b"".join(content for name, content in parts.items() if "column n" in name)
 
@@ -187,7 +193,7 @@ def test_parts_without_pyarrow(form, tmp_path, monkeypatch):
     file = tmp_path / f"t.{form}"
     (frame.write_parquet if form == "parquet" else frame.write_ipc)(file)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    parts = dict(raw_parts(file))
+    parts = dict(parts_of(file))
     assert all(value.encode() in parts["column text"] for value in frame["text"])
     assert all(value.to_bytes(8, "little") in parts["column age"] for value in frame["age"])
     assert b"never chosen" in parts["dictionary of column choice"]
@@ -197,9 +203,7 @@ def test_parts_without_pyarrow(form, tmp_path, monkeypatch):
 def test_parts_of_a_damaged_file(form, tmp_path):
     (tmp_path / f"t.{form}").write_bytes(b"PK ARROW1 PAR1 but not really")
     with pytest.raises(TableError, match=r"damaged|cannot be read"):
-        list(raw_parts(tmp_path / f"t.{form}"))
-    with pytest.raises(TableError, match="No such file"):
-        list(raw_parts(tmp_path / f"none.{form}"))
+        list(parts_of(tmp_path / f"t.{form}"))
 
 
 # ---------------------------------------------------------------------- archives that unpack to more than they may
@@ -225,7 +229,7 @@ def test_an_archive_that_unpacks_to_gigabytes_is_refused_before_it_is_unpacked(t
     with pytest.raises(TableError, match=r"would unpack to 0\.3 GB: if you trust it, save it again with numpy.savez"):
         read_table(file)
     with pytest.raises(TableError, match="would unpack"):
-        list(raw_parts(file))
+        list(parts_of(file))
     assert tracemalloc.get_traced_memory()[1] < 20e6
     tracemalloc.stop()
 

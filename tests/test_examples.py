@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import runpy
 import subprocess
 import sys
@@ -21,6 +20,7 @@ def test_examples_run(path, capsys):
     assert "shared by at least" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_grouping_benchmark_quick():
     command = [sys.executable, str(ROOT / "benchmarks" / "grouping.py"), "--quick"]
     out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
@@ -46,15 +46,16 @@ def test_demo_ends_with_three_plain_lines(run, tmp_path, zoo, monkeypatch):
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_dr_tables_quick(data_folder):
     command = [sys.executable, str(ROOT / "experiments" / "dr_tables.py"), "--quick"]
-    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}  # boosting's threads wait busily where cores are shared
-    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600, env=one_thread).stdout
+    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
     assert "| pca:30 | (0.246) | 0." in out  # k = 3 left out, k = 10 attacked
     assert "Tables 11–13" in out
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_strongest_quick(data_folder):
     """The attacker who measures in the published map links more than raw units show, in groups and in noise."""
     command = [sys.executable, str(ROOT / "experiments" / "strongest.py"), "--quick"]

@@ -11,10 +11,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from drawn import drawn_portrait
+from drawn import drawn_portrait, release_faces
+from omokage.evaluate.faces.way import Way
+from omokage.faces.written import FOLDER, classes_of_pictures
 from PIL import Image
 
-from omokage import Anonymizer, Mondrian
+from omokage import Anonymizer, Mondrian, verify
+from omokage.base.parts import Part
 from omokage.errors import InputError, ModelError, VerificationError
 from omokage.evaluate.faces import evaluation as module
 from omokage.evaluate.faces.codes import SUMS, coders
@@ -22,13 +25,9 @@ from omokage.evaluate.faces.evaluation import evaluate_faces, link_faces
 from omokage.evaluate.faces.figures import Figures, Measured, Pair, calibrations, figures
 from omokage.evaluate.faces.labels import agreements, label_distances, read_labels
 from omokage.evaluate.faces.measure import resized
-from omokage.evaluate.faces.way import Way
-from omokage.faces.folder import FaceSettings, anonymize_folder
 from omokage.faces.maps.mesh import mesh_points
 from omokage.faces.portrait import Portrait
 from omokage.faces.survey import Found
-from omokage.faces.written import FOLDER, classes_of_pictures
-from omokage.method.maps.parts import Part
 from omokage.release.certificate import Certificate, FaceMethod, KAnonymity, Source
 from omokage.release.counting import count
 from omokage.release.key import Faces, Key
@@ -465,20 +464,21 @@ def test_a_page_with_originals_says_so(made, monkeypatch):
     assert "JPEG" not in repr(Pair(b"JPEG", b"JPEG"))
 
 
-# ---------------------------------------------------------------------- real photos
+# ---------------------------------------------------------------------- through everything
 
 
-def test_real_faces(celeba, judges, tmp_path):
-    """Twelve photos, k = 3, through everything."""
-    photos = tmp_path / "photos"
+def test_faces_through_everything(people, judges, tmp_path):
+    """Twelve people who do not exist, k = 3."""
+    photos, labels = tmp_path / "photos", tmp_path / "labels.csv"
     photos.mkdir()
-    for path in celeba[:12]:
+    for path in people[:12]:
         shutil.copy(path, photos)
+    labels.write_text("image,Male\n" + "".join(f"{path.name},{(-1, 1)[i % 2]}\n" for i, path in enumerate(people[:12])))
     release, key = tmp_path / "out", tmp_path / "key.json"
-    anonymize_folder(photos, release, FaceSettings(3, size=128), key=key, seed=1, workers=1)
+    release_faces(photos, release, k=3, size=128, key=key, seed=1)
     stages = []
     result = evaluate_faces(
-        photos, release, key, labels=celeba[0].parents[1] / "labels_derived.csv", workers=1,
+        photos, release, key, labels=labels, workers=1,
         progress=lambda stage, done, of: stages.append((stage, done == of)),
     )  # fmt: skip
     assert result.faces == result.persons == 12
@@ -499,3 +499,16 @@ def test_real_faces(celeba, judges, tmp_path):
     assert ("measuring faces", True) in stages
     assert json.loads(result.to_json())["unaveraged"]["pictures"] == 12
     assert "Report on released faces" in face_evaluation_page(result)
+
+
+@pytest.mark.data
+def test_real_photos(celeba, tmp_path):
+    """Photos as people take them, through the networks: found, grouped, released, k people for each picture."""
+    for path in celeba[:8]:
+        (tmp_path / "photos").mkdir(exist_ok=True)
+        shutil.copy(path, tmp_path / "photos")
+    done = release_faces(tmp_path / "photos", tmp_path / "out", k=4, size=128, key=tmp_path / "key.json")
+    assert done.left_out == ()
+    result = verify(tmp_path / "out", key=tmp_path / "key.json")
+    assert result.passed
+    assert result.found.k >= 4

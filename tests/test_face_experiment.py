@@ -1,19 +1,86 @@
-"""Quick forms of the experiments with faces and of benchmarks/photos.py: they end, and what they say holds together."""
+"""Quick forms of the experiments with faces and of benchmarks/photos.py: they end, and what they say holds together.
+
+They are run on people who do not exist, in the form of the data set that they expect, and share what they have looked at.
+"""
 
 from __future__ import annotations
 
+import csv
+import importlib
 import json
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+
+import cv2
+import numpy as np
+import pytest
+
+from omokage.faces.image import encode_picture, read_photo
 
 ROOT = Path(__file__).parent.parent
 
+pytestmark = pytest.mark.slow
 
-def test_experiment(celeba, judges, tmp_path):
-    command = [sys.executable, "experiments/faces.py", "--quick", "--results", tmp_path / "r", "--work", tmp_path / "w"]
-    subprocess.run([*map(str, command), "--workers", "1"], check=True, cwd=ROOT, capture_output=True)
+
+@pytest.fixture(scope="module")
+def data(people, tmp_path_factory) -> Path:
+    """A folder for OMOKAGE_DATA: ten people, two of them in a second photo, with labels."""
+    place = tmp_path_factory.mktemp("data")
+    folder = place / "celeba_test200"
+    (folder / "images").mkdir(parents=True)
+    rows = []
+    for number in range(12):
+        person = number % 10
+        photo = cv2.resize(read_photo(people[person]), (256, 256), interpolation=cv2.INTER_AREA)
+        if number >= 10:  # another photo: mirrored, and brighter
+            photo = np.clip(photo[:, ::-1].astype(int) + 12, 0, 255).astype(np.uint8)
+        (folder / "images" / f"{number:06d}.jpg").write_bytes(encode_picture(photo, ".jpg"))
+        rows.append(
+            {"image": f"{number:06d}.jpg", "identity": person, "Male": (-1, 1)[person % 2], "Smiling": (-1, 1)[person // 5]}
+        )
+    with (folder / "labels_derived.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return place
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory) -> Path:
+    """What one experiment has looked at, the next one finds."""
+    return tmp_path_factory.mktemp("work")
+
+
+@pytest.fixture
+def script(data, work, tmp_path, monkeypatch, capsys) -> Callable[..., str]:
+    """Runs a script of a folder with ``--quick``, in this process, so that networks are loaded once; gives what it printed."""
+    monkeypatch.setenv("OMOKAGE_DATA", str(data))
+
+    def run(folder: str, name: str, *arguments: object, **sizes: object) -> str:
+        monkeypatch.syspath_prepend(str(ROOT / folder))
+        module: ModuleType = importlib.import_module(name)
+        for setting, value in sizes.items():
+            monkeypatch.setattr(module, setting, value)
+        monkeypatch.setattr(sys, "argv", [name, "--quick", *map(str, arguments)])
+        capsys.readouterr()
+        module.main()
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def experiment(script, work, tmp_path):
+    places = ("--results", tmp_path / "r", "--work", work, "--workers", 1)
+    return lambda name, **sizes: script("experiments", name, *places, **sizes)
+
+
+def test_experiment(experiment, judges, tmp_path):
+    experiment("faces")
     result = json.loads((tmp_path / "r" / "faces.json").read_text())
+    assert result["photos"] == 12
     assert result["taken"] >= 0.9 * result["photos"]
     for table in result["settings"].values():
         for cell in table["cells"].values():
@@ -25,9 +92,8 @@ def test_experiment(celeba, judges, tmp_path):
     assert "| 4 |" in (tmp_path / "r" / "faces.md").read_text()
 
 
-def test_every_pair_of_maps(celeba, judges, tmp_path):
-    command = [sys.executable, "experiments/miku.py", "--quick", "--results", tmp_path / "r", "--work", tmp_path / "w"]
-    subprocess.run([*map(str, command), "--workers", "1"], check=True, cwd=ROOT, capture_output=True)
+def test_every_pair_of_maps(experiment, judges, tmp_path):
+    experiment("miku", ALONE=6)
     result = json.loads((tmp_path / "r" / "miku.json").read_text())
     assert set(result["pairs"]) == {
         f"{pair}-{k}" for pair in ("direct-direct", "attribute-latent", "recognition-morph") for k in (2, 4)
@@ -43,32 +109,26 @@ def test_every_pair_of_maps(celeba, judges, tmp_path):
     assert {p.name for p in (tmp_path / "r").iterdir()} == files | {"miku_swiss_roll.png"}
 
 
-def test_spread(celeba, judges, tmp_path):
-    command = [sys.executable, "experiments/latent_spread.py", "--quick", "--results", tmp_path / "r", "--work", tmp_path / "w"]
-    done = subprocess.run([*map(str, command), "--workers", "1"], check=True, cwd=ROOT, capture_output=True, text=True).stdout
+def test_spread(experiment, judges, tmp_path):
+    done = experiment("latent_spread", K=4)
     assert "spread 0.85" in done
     assert "128 pixels" in done
     assert not list((tmp_path / "r").iterdir())
 
 
-def test_marks(celeba, tmp_path):
-    command = [sys.executable, "experiments/marks.py", "--quick", "--results", tmp_path / "r", "--work", tmp_path / "w"]
-    done = subprocess.run([*map(str, command), "--workers", "1"], check=True, cwd=ROOT, capture_output=True, text=True).stdout
-    lines = done.strip().splitlines()
+def test_marks(experiment, tmp_path):
+    lines = experiment("marks").strip().splitlines()
     assert [line.split(":")[0] for line in lines] == ["k =  4 face", "k =  4 skin"]
     assert all(" 0.0% keep more than 2/k" in line for line in lines)
 
 
-def test_attackers(celeba, judges, tmp_path):
-    command = [sys.executable, "experiments/face_attacks.py", "--quick", "--results", tmp_path / "r", "--work", tmp_path / "w"]
-    done = subprocess.run([*map(str, command), "--workers", "1"], check=True, cwd=ROOT, capture_output=True, text=True).stdout
+def test_attackers(experiment, judges, tmp_path):
+    done = experiment("face_attacks")
     assert "recognition-morph-4: strongest " in done
     assert done.count("| RECOGNITION, MORPH | 4 | 25.0% |") == 7
 
 
-def test_benchmark(celeba):
-    done = subprocess.run(
-        [sys.executable, "benchmarks/photos.py", "--quick"], check=True, cwd=ROOT, capture_output=True, text=True
-    ).stdout
+def test_benchmark(script):
+    done = script("benchmarks", "photos", K=4)
     assert "MORPH there" in done
     assert "faces a second" in done

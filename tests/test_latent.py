@@ -12,8 +12,9 @@ pytest.importorskip("dlib")
 pytest.importorskip("onnxruntime")
 
 from omokage import networks  # noqa: E402
+from omokage.base.parts import part_of  # noqa: E402
 from omokage.errors import InputError, MapError, ModelError  # noqa: E402
-from omokage.faces.maps import Networks  # noqa: E402
+from omokage.faces.maps import FACE_MAPS, Networks, make_face_map  # noqa: E402
 from omokage.faces.maps.encoder import BLOCKS, WEIGHTS, Encoder, describe, widen  # noqa: E402
 from omokage.faces.maps.inversion import Inversion, fit_head  # noqa: E402
 from omokage.faces.maps.latent import Latent  # noqa: E402
@@ -75,7 +76,7 @@ def test_there_and_back_have_the_contract_of_a_face_map(tiny):
 
 def test_several_at_once_are_as_one_by_one(tiny):
     made, two = latent(tiny), [portrait(0), portrait(1)]
-    np.testing.assert_allclose(made.encode_all(two), [made.encode(one) for one in two], atol=1e-5)
+    np.testing.assert_allclose(made.transform(two), [made.encode(one) for one in two], atol=1e-5)
 
 
 def test_the_background_is_not_seen():
@@ -180,7 +181,7 @@ def test_the_papers_generator_makes_a_map_too(papers):
 
 def test_an_encoder_belongs_to_its_generator(tiny, papers):
     with pytest.raises(MapError, match="another generator"):
-        Latent(64, generator=papers[0], encoder=tiny[1])
+        Latent(64, generator=papers[0], encoder=tiny[1]).fit([])
     with pytest.raises(MapError, match="256 pixels"):
         Latent(512, generator=papers[0], encoder=papers[1])
 
@@ -202,10 +203,11 @@ def test_networks_of_ones_own_are_named_by_their_content(papers, tmp_path):
     papers[1].save(tmp_path / "encoder.safetensors")
     by_folder, by_file = Networks(encoder=tmp_path), Networks(encoder=tmp_path / "encoder.safetensors")
     assert by_folder == by_file
-    assert set(by_folder.digests) == {"encoder"}
-    tiny_digest = by_folder.digests["encoder"]
+    recorded = part_of(make_face_map("latent", networks=by_folder), FACE_MAPS)
+    assert recorded == part_of(make_face_map("latent", networks=by_file), FACE_MAPS)
+    assert list(recorded.options) == ["encoder"]
     (tmp_path / "encoder.safetensors").write_bytes(b"other")
-    assert Networks(encoder=tmp_path).digests["encoder"] != tiny_digest
+    assert part_of(make_face_map("latent", networks=by_file), FACE_MAPS) != recorded
     with pytest.raises(InputError, match="no file"):
         Networks(attributes=tmp_path / "none")
     with pytest.raises(InputError, match="needs its encoder"):

@@ -12,6 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("OMOKAGE_DATA", "")) / "adult"
 
+pytestmark = [pytest.mark.slow, pytest.mark.data]
+
 
 @pytest.fixture(scope="module")
 def shown():
@@ -29,7 +31,6 @@ def shown():
     return {(r[0], r[1]): [float(cell.split(" ± ")[0]) for cell in r[2:4]] for r in rows}
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(
     ("curve", "epsilon", "accuracy", "macro_f"),
     [
@@ -50,6 +51,5 @@ def test_curves_reach_what_they_should(shown, curve, epsilon, accuracy, macro_f)
     assert found[1] > macro_f
 
 
-@pytest.mark.data
 def test_majority_class_is_the_floor(shown):
     assert 0.74 < shown["majority class", "–"][0] < 0.76

@@ -10,11 +10,12 @@ from registered import classes_in
 from scipy import linalg
 from sklearn.base import clone
 
+from omokage.base.parts import Part, part_of
 from omokage.errors import MapError
 from omokage.method import maps
 from omokage.method.grouping import GROUPERS, Cells
 from omokage.method.maps import LPP, MAPS, NMF, PCA, Autoencoder, parse_map
-from omokage.method.maps.parts import Part, part_of, parts_of, rebuild_map
+from omokage.method.maps.parts import parts_of, rebuild_map
 
 N, D = 120, 8
 WITH_COMPONENTS = [entry.name for entry in MAPS.entries if entry.argument == "n_components"]

@@ -82,7 +82,7 @@ def people() -> list[Portrait]:
 
 @lru_cache
 def morph(texture: float = 1.0) -> Morph:
-    return Morph(SIZE, texture).fit(mesh_points(person) for person in people())
+    return Morph(SIZE, texture).fit(people())
 
 
 @lru_cache

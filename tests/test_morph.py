@@ -8,9 +8,11 @@ import pytest
 from drawn import drawn_portrait
 
 from omokage.errors import MapError, PhotoError
-from omokage.faces.maps import face_map
+from omokage.faces.maps import make_face_map
+from omokage.faces.maps.direct import Direct
+from omokage.faces.maps.ground import ground
 from omokage.faces.maps.mesh import Mesh, face_edge, mesh_points, outline
-from omokage.faces.maps.morph import Direct, Morph, ground
+from omokage.faces.maps.morph import Morph
 from omokage.faces.portrait import PARTS, Portrait
 
 SIZE = 128
@@ -23,16 +25,16 @@ def people() -> list[Portrait]:
 
 @pytest.fixture(scope="module")
 def morph(people) -> Morph:
-    return Morph(SIZE).fit(mesh_points(p) for p in people)
+    return Morph(SIZE).fit(people)
 
 
 def test_a_portrait_is_kept_in_bytes(people):
-    again = Portrait.from_bytes(people[0].to_bytes())
+    again = Portrait.of_arrays(people[0].arrays())
     assert np.array_equal(again.crop, people[0].crop)
     assert np.allclose(again.points, people[0].points, atol=1e-4)
     assert np.abs(again.parts.astype(int) - people[0].parts).mean() < 6
     with pytest.raises(PhotoError, match="damaged"):
-        Portrait.from_bytes(people[0].to_bytes()[:500])
+        Portrait.of_arrays(people[0].arrays() | {"crop": people[0].arrays()["crop"][:500]})
 
 
 def test_the_mesh_reads_hairline_and_outline_off_the_parts(people):
@@ -104,7 +106,7 @@ def test_one_members_detail_weighs_at_most_twice_its_share(people, morph, k):
     other = Portrait(marked, people[0].points, people[0].parts)
     rest = [morph.encode(p) for p in people[1:k]]
     for texture in (0.0, 1.0):
-        made = Morph(SIZE, texture).fit([morph.reference_])
+        made = Morph(SIZE, texture).fit_shapes([morph.reference_])
         plain, with_mark = (made.decode(np.mean([made.encode(p), *rest], 0)).astype(int) for p in (people[0], other))
         contrast = np.abs(marked.astype(int) - people[0].crop).max()
         assert np.abs(plain - with_mark).max() <= 2 * contrast / k + 6
@@ -140,12 +142,13 @@ def test_what_cannot_be():
         Morph(SIZE, texture=1.5)
     with pytest.raises(MapError, match="needs at least one portrait"):
         Morph(SIZE).fit([])
-    with pytest.raises(MapError, match="can group but not synthesize"):
-        face_map("recognition", SIZE)
-    with pytest.raises(MapError, match="no way back: fourteen chances do not make a face"):
-        face_map("attribute", SIZE)
-    with pytest.raises(MapError, match="they are morph, latent, direct"):
-        face_map("mosaic", SIZE)
+    for name in ("recognition", "attribute"):
+        with pytest.raises(MapError, match="cannot draw a face from its numbers: choose latent, direct, morph"):
+            make_face_map(name, size=SIZE)
+    with pytest.raises(MapError, match="morph cannot group: choose recognition, attribute, latent, direct"):
+        make_face_map("morph", group=True, size=SIZE)
+    with pytest.raises(MapError, match="no face map 'mosaic'"):
+        make_face_map("mosaic", size=SIZE)
 
 
 def test_a_vector_of_another_size_is_refused(morph):

@@ -283,9 +283,9 @@ def test_a_command_is_refused_at_once_while_another_writes_there(tmp_path, patie
     assert names(tmp_path) == ["out", "patients.csv"]
 
 
-def test_reports_replace_no_foreign_file_and_stay_out_of_releases(tmp_path, patients, run):
-    out, key = tmp_path / "out", tmp_path / "key.json"
-    assert run("table", patients, "-o", out, "--k", 2, "--quasi", "age", "--rest", "drop", "--key", key).code == 0
+def test_reports_replace_no_foreign_file_and_stay_out_of_releases(tmp_path, patients, patients_release, run):
+    written = patients_release.copy(tmp_path)
+    out, key = written.release, written.key
     thesis = tmp_path / "thesis.html"
     thesis.write_text("<p>ten years of work")
     judge = ("evaluate", patients, out, "--key", key)

@@ -10,14 +10,13 @@ import socket
 import string
 
 import pytest
-from drawn import draw_photos, drawn_eyes  # noqa: F401  a fixture
+from drawn import draw_photos, release_faces
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omokage import verify
 from omokage.errors import InputError, PhotoError
 from omokage.faces import image as image_module
-from omokage.faces.folder import FaceSettings, anonymize_folder
 from omokage.faces.image import read_photo
 from omokage.faces.listing import escaped, list_photos
 
@@ -95,7 +94,7 @@ def test_persons_by_names_that_are_no_text(hostile, tmp_path):
         csv.writer(file).writerows(
             [("photo", "person"), *((photo.name, f"p{i % 4}") for i, photo in enumerate(list_photos(hostile)))]
         )
-    anonymize_folder(hostile, tmp_path / "out", FaceSettings(2, size=64), person_from="csv", persons=table, workers=1)
+    release_faces(hostile, tmp_path / "out", k=2, person_from="csv", persons=table)
     assert verify(tmp_path / "out").found.k >= 2
 
 
@@ -124,7 +123,7 @@ def test_pipes_devices_and_links(tmp_path):
     names = {photo.name for photo in list_photos(folder)}
     assert {"link.png", "pipe.png", "socket.png"} < names
     assert not {name for name in names if "/" in name}
-    done = anonymize_folder(folder, tmp_path / "out", FaceSettings(2, size=64), workers=1)
+    done = release_faces(folder, tmp_path / "out", k=2)
     server.close()
     left = {each.photo: each.reason for each in done.left_out}
     assert left.keys() == {"pipe.png", "nowhere.png", "zero.png", "to-pipe.png", "loop.png", "socket.png"}

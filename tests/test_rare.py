@@ -61,7 +61,7 @@ def test_the_user_can_show_rare_values_and_the_certificate_says_so(run, tmp_path
         "a value shows that fewer than 4 rows have, as --rare show allows" in (tmp_path / "shown" / "CERTIFICATE.md").read_text()
     )
     with pytest.raises(InputError, match="rare can be hide, show, not 'maybe'"):
-        Anonymizer(Mondrian(2), rare="maybe").release(visits(), roles=ROLES)
+        Anonymizer(Mondrian(2)).release(visits(), roles=ROLES, rare="maybe")
 
 
 def test_persons_are_counted_and_not_their_rows():
@@ -143,7 +143,7 @@ def test_the_median_of_an_array_is_no_members_value():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(90, 3))
     for rare, alike in (("hide", 0), ("show", 90 * 3)):
-        release = Anonymizer(Mondrian(5, n_jobs=1), unifier="median", rare=rare, random_state=0).release(x)
+        release = Anonymizer(Mondrian(5, n_jobs=1), unifier="median", random_state=0).release(x, rare=rare)
         sizes = np.bincount(release.key.groups)
         own = sum(np.isin(release.data[:, j], x[:, j]).sum() for j in range(3))
         assert own == alike if (sizes % 2).all() else own <= alike

@@ -19,6 +19,7 @@ from omokage.method.grouping import GROUPERS
 from omokage.method.maps import NMF, PCA, Identity
 from omokage.release.certificate import Certificate, File, Noisy
 from omokage.release.text import readable
+from omokage.tables.rounding import rounded
 
 CELLS = st.one_of(st.none(), st.sampled_from(["a", "b", "<script>", "x,y", '"', "é", "*"]))
 
@@ -53,7 +54,7 @@ def test_every_written_row_has_k_alike(tmp_path_factory, frame, k, grouper, form
     {"csv": frame.write_csv, "parquet": frame.write_parquet, "feather": frame.write_ipc}[form](source)
     quasi = ["number", "real", "word", "code", "flag"]
     table = read_table(source)
-    release = Anonymizer(GROUPERS[grouper](k, n_jobs=1), digits=6).release(table, roles=Roles(quasi=quasi, keep=["kept"]))
+    release = Anonymizer(GROUPERS[grouper](k, n_jobs=1)).release(table, roles=Roles(quasi=quasi, keep=["kept"]), digits=6)
     out = release.write(folder / "out")
     file = next(out.glob("data.*"))
     if form == "csv":
@@ -235,9 +236,9 @@ def test_verify_a_damaged_folder(tmp_path, what):
 def test_a_decoder_that_tells_members_apart_is_not_certified(tmp_path):
     """The count is made on the rows that leave, not on the groups that were meant."""
     release = Anonymizer(Mondrian(4), random_state=0).release(frame_of(), roles=ROLES)
-    frame = release.table.frame
+    frame = release.writer.table.frame
     broken = frame.with_columns(age=pl.Series([*frame["age"].cast(pl.Float64)[:-1], 0.123]))
-    object.__setattr__(release.table, "frame", broken)
+    object.__setattr__(release.writer.table, "frame", broken)
     with pytest.raises(VerificationError, match=r"k = 4 was promised, but a class of 1 was found"):
         release.write(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
@@ -270,11 +271,12 @@ def test_wrong_combinations():
         (Anonymizer(Mondrian(2), noise=Laplace(1.0)), InputError, "one of the two"),
         (Anonymizer(Mondrian(2), unifier="mode"), InputError, "there is no unifier 'mode': choose mean, median, spread"),
         (Anonymizer(Mondrian(2), synthesis_map=NMF(2)), MapError, "negative"),
-        (Anonymizer(Mondrian(2), digits=0), InputError, "digits"),
         (Anonymizer(Mondrian(2), constraints=[LDiversity(2)]), InputError, "sensitive column"),
     ):
         with pytest.raises(error, match=words):
             anonymizer.release(x - 5)
+    with pytest.raises(InputError, match="digits"):
+        Anonymizer(Mondrian(2)).release(x, digits=0)
     with pytest.raises(InputError, match="an array has no named columns"):
         Anonymizer(Mondrian(2)).release(x, roles=ROLES)
     with pytest.raises(InputError, match="array of numbers"):
@@ -309,9 +311,9 @@ def test_telling_columns_are_noted():
 
 
 def test_significant_digits():
-    rounded = Anonymizer(Mondrian(2), digits=3)._rounded(np.array([123456.0, -0.00123456, 0.0, 9.999, -0.0]))
-    assert rounded.tolist() == [123000.0, -0.00123, 0.0, 10.0, 0.0]
-    assert str(rounded[-1]) == "0.0"
+    short = rounded(np.array([123456.0, -0.00123456, 0.0, 9.999, -0.0]), 3)
+    assert short.tolist() == [123000.0, -0.00123, 0.0, 10.0, 0.0]
+    assert str(short[-1]) == "0.0"
 
 
 def test_certificate_survives_json():

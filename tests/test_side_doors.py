@@ -7,7 +7,6 @@ import hmac
 import itertools
 import json
 import os
-import shutil
 import tarfile
 from pathlib import Path
 
@@ -16,20 +15,22 @@ import polars as pl
 import pytest
 
 from omokage import Anonymizer, Cells, Mondrian, Roles, read_table, verify
+from omokage.base.parts import Part
 from omokage.base.search import Strings
 from omokage.errors import InputError, VerificationError
-from omokage.faces import folder as folder_module
-from omokage.faces.folder import FaceSettings
-from omokage.faces.listing import Photo
-from omokage.faces.survey import Found
+from omokage.faces.leaks import inspect_pictures
 from omokage.release import leaks
-from omokage.release.certificate import Certificate, FaceMethod, KAnonymity, Source
+from omokage.release.certificate import Around, Certificate, FaceMethod, KAnonymity, Source
 from omokage.release.counting import count
 from omokage.release.key import fingerprint_of, read_key
-from omokage.release.publish import publish
 from omokage.release.text import readable
+from omokage.tables.leaks import inspect_table
 
 SIZE = 24
+
+
+def inspected(file: Path, *arguments: object) -> Around:
+    return inspect_table(file.name, file.read_bytes(), *arguments)
 
 
 def people(n: int = 40, seed: int = 0) -> pl.DataFrame:
@@ -96,41 +97,20 @@ def test_the_seed_is_in_the_key_alone(tmp_path):
 # ---------------------------------------------------------------------- faces: names, inodes, times
 
 
-def faces_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[str]]:
-    """A release of pictures written by the product's own writer; gives the files in the order of the photos."""
-    photos = [Photo(tmp_path / f"secret-name-{i:02d}.png", f"secret-name-{i:02d}.png") for i in range(SIZE)]
-    pictures = []
-    for group in range(SIZE // 4):
-        from omokage.faces.image import encode_picture
-
-        path = tmp_path / f"group{group}.png"
-        path.write_bytes(encode_picture(np.full((64, 64, 3), 10 * group, np.uint8), ".png"))
-        pictures.append(path)
-    found = [Found(i, tmp_path / "none", 0, np.zeros(3, np.float32)) for i in range(SIZE)]
-    labels = np.repeat(np.arange(SIZE // 4), 4)
-
-    def fill(stage: Path):
-        return folder_module._fill(
-            stage, photos, found, [], np.arange(SIZE), labels, pictures, FaceSettings(4, size=64), 7, named=False
-        )
-
-    out = publish(tmp_path / "out", fill, key=tmp_path / "key.json")
-    return out, read_key(tmp_path / "key.json", Certificate.read(out)[1]).faces.files
-
-
-def test_times_and_inodes_of_faces_do_not_give_the_order(tmp_path, monkeypatch):
-    out, files = faces_release(tmp_path, monkeypatch)
+def test_times_and_inodes_of_faces_do_not_give_the_order(face_release, tmp_path):
+    out = face_release.release
+    files = read_key(face_release.key, Certificate.read(out)[1]).faces.files
+    assert len(files) == SIZE
     states = {name: (out / "faces" / name).stat() for name in files}
     assert len({state.st_mtime_ns for state in states.values()}) == 1
     assert len({path.stat().st_mtime_ns for path in [out, *out.rglob("*")]}) == 1
     for order in (lambda name: states[name].st_ino, lambda name: states[name].st_ctime_ns):
-        assert min(leaks.chances(leaks._ranks([order(name) for name in files]))) > 1e-9
+        assert min(leaks.chances(leaks.ranks([order(name) for name in files]))) > 1e-9
     with tarfile.open(tmp_path / "out.tar", "w") as archive:
         archive.add(out, "out")
     with tarfile.open(tmp_path / "out.tar") as archive:
         assert len({member.mtime for member in archive.getmembers()}) == 1
-    shutil.copytree(out, tmp_path / "copy")
-    assert verify(tmp_path / "copy").passed
+    assert verify(face_release.copy(tmp_path).release).passed
 
 
 def test_files_written_in_the_photos_order_are_refused(tmp_path, monkeypatch):
@@ -142,15 +122,15 @@ def test_files_written_in_the_photos_order_are_refused(tmp_path, monkeypatch):
         (folder / name).write_bytes(b"picture")
     states = sorted(os.stat(folder / name).st_ino for name in names)
     if states != [os.stat(folder / name).st_ino for name in names]:
-        monkeypatch.setattr(leaks.os, "lstat", lambda path: os.stat_result((0, names.index(Path(path).name), *[0] * 8)))
+        monkeypatch.setattr(os, "lstat", lambda path: os.stat_result((0, names.index(Path(path).name), *[0] * 8)))
     with pytest.raises(VerificationError, match="follows that of the input"):
-        leaks.inspect_pictures(folder, names, [])
+        inspect_pictures(folder, names, {}, [])
 
 
 def test_a_name_in_a_pictures_bytes_is_refused(tmp_path):
     (tmp_path / "a.png").write_bytes(b"\x89PNG tEXt Comment secret-name-07.png")
     with pytest.raises(VerificationError, match="a picture's bytes"):
-        leaks.inspect_pictures(tmp_path, ["a.png"], ["secret-name-07.png"])
+        inspect_pictures(tmp_path, ["a.png"], {"a.png": (tmp_path / "a.png").read_bytes()}, ["secret-name-07.png"])
 
 
 # ---------------------------------------------------------------------- the gate
@@ -172,7 +152,7 @@ def test_a_hidden_cell_in_any_byte_is_refused(tmp_path, form, monkeypatch):
     frame = people()
     release = Anonymizer(Mondrian(5), random_state=0).release(frame, roles=ROLES)
     file = tmp_path / f"data.{form}"
-    shown = release.table.frame
+    shown = release.writer.table.frame
     secret = "Person Number 0007"
     if form == "csv":
         shown.write_csv(file)
@@ -186,20 +166,20 @@ def test_a_hidden_cell_in_any_byte_is_refused(tmp_path, form, monkeypatch):
 
         pyarrow.feather.write_feather(shown.to_arrow().replace_schema_metadata({"index": secret}), str(file), compression="lz4")
     with pytest.raises(VerificationError, match="fewer than k people have and that is not released"):
-        leaks.inspect_table(file, shown, release.certificate.columns, release.hidden, release.key.rows, 5, ())
+        inspected(file, shown, release.certificate.columns, release.writer.hidden, release.key.rows, 5, ())
 
 
 def test_input_order_in_the_rows_is_refused(tmp_path):
     frame = people(60)
     release = Anonymizer(Mondrian(5), random_state=0).release(frame, roles=ROLES)
-    shown = release.table.frame
+    shown = release.writer.table.frame
     shown.write_csv(tmp_path / "data.csv")
-    columns, hidden = release.certificate.columns, release.hidden
-    leaks.inspect_table(tmp_path / "data.csv", shown, columns, hidden, release.key.rows, 5, ())
+    columns, hidden = release.certificate.columns, release.writer.hidden
+    inspected(tmp_path / "data.csv", shown, columns, hidden, release.key.rows, 5, ())
     rotated = np.roll(np.arange(60), 17)
     for order in (np.arange(60), np.arange(60)[::-1].copy(), rotated):
         with pytest.raises(VerificationError, match="the order of rows follows"):
-            leaks.inspect_table(tmp_path / "data.csv", shown, columns, hidden, order, 5, ())
+            inspected(tmp_path / "data.csv", shown, columns, hidden, order, 5, ())
 
 
 def test_input_order_in_the_buffers_is_refused(tmp_path):
@@ -207,12 +187,10 @@ def test_input_order_in_the_buffers_is_refused(tmp_path):
     frame = pl.DataFrame({"v": np.arange(60) // 6, "note": [f"a long remark, number {i:03d}" for i in range(60)]})
     release = Anonymizer(Mondrian(5), random_state=0).release(frame, roles=Roles(quasi=["v"], keep=["note"]))
     views = frame["note"].gather(np.argsort(release.key.rows))  # moves the views, not the text
-    shown = release.table.frame
+    shown = release.writer.table.frame
     shown.with_columns(views).write_ipc(tmp_path / "data.feather")
     with pytest.raises(VerificationError, match="the order of the text in the file"):
-        leaks.inspect_table(
-            tmp_path / "data.feather", shown, release.certificate.columns, release.hidden, release.key.rows, 5, ()
-        )
+        inspected(tmp_path / "data.feather", shown, release.certificate.columns, release.writer.hidden, release.key.rows, 5, ())
 
 
 def test_a_dictionary_that_keeps_what_was_unified_is_refused(tmp_path):
@@ -223,14 +201,12 @@ def test_a_dictionary_that_keeps_what_was_unified_is_refused(tmp_path):
     jobs = ["teacher"] * 30 + ["astronaut of 1969"]
     frame = pl.DataFrame({"job": jobs, "age": [30] * 31})
     release = Anonymizer(Mondrian(5), random_state=0).release(frame, roles=Roles(quasi=["job", "age"]))
-    shown = release.table.frame
+    shown = release.writer.table.frame
     column = pyarrow.DictionaryArray.from_arrays(np.zeros(31, np.int32), ["*", "astronaut of 1969"])
     table = pyarrow.table({"job": column, "age": shown["age"].to_arrow()})
     pyarrow.feather.write_feather(table, str(tmp_path / "data.feather"), compression="zstd")
     with pytest.raises(VerificationError, match="fewer than k people have"):
-        leaks.inspect_table(
-            tmp_path / "data.feather", shown, release.certificate.columns, release.hidden, release.key.rows, 5, ()
-        )
+        inspected(tmp_path / "data.feather", shown, release.certificate.columns, release.writer.hidden, release.key.rows, 5, ())
 
 
 def test_the_gate_counts_in_the_certificate(tmp_path):
@@ -271,7 +247,7 @@ def test_differencing_is_said_where_people_look(tmp_path):
     assert "Whoever knows all members of a group but one can compute the last one" in readable(release.certificate)
     faces = Certificate(
         KAnonymity(2, "photos"), count(np.zeros(4, np.int64)), FaceMethod(
-            release.certificate.method.grouping, "recognition", "morph", 64, "png", 1.0, 0, False, False, {}
+            release.certificate.method.grouping, (Part("recognition"),), (Part("morph"),), "mean", 64, "png", False, False
         ), (), Source(4, 0),
     )  # fmt: skip
     assert "photos of all members of a group but one" in readable(faces)

@@ -10,19 +10,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from drawn import draw_photos, drawn_eyes  # noqa: F401  a fixture
+from drawn import DrawnEyes, at, draw_photos, interrupt, release_faces
 
 from omokage import verify
 from omokage.errors import OutputError
 from omokage.faces import crowd as crowd_module
-from omokage.faces import folder as folder_module
 from omokage.faces import work_folder as module
-from omokage.faces.folder import FaceSettings, anonymize_folder
 from omokage.faces.work_folder import forget, inner, is_kept, opened, work_of
 
-SETTINGS = FaceSettings(2, size=64)
 pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes"),
     pytest.mark.usefixtures("drawn_eyes"),
@@ -35,26 +33,15 @@ def photos(tmp_path: Path) -> Path:
     return tmp_path / "photos"
 
 
-def run_to(output: Path, photos: Path) -> None:
-    anonymize_folder(photos, output, SETTINGS, workers=1, seed=1)
+def run_to(output: Path, photos: Path, **options: Any) -> None:
+    release_faces(photos, output, k=2, seed=1, **options)
 
 
 @pytest.fixture
-def stopped(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def stopped(photos: Path, tmp_path: Path) -> Path:
     """The output of a run that was interrupted while it made faces; its work is kept."""
-    unify = folder_module._unify_one
-    made: list[Path] = []
-
-    def stop(*arguments: object) -> None:
-        if made:
-            raise KeyboardInterrupt
-        unify(*arguments)
-        made.append(Path())
-
-    with monkeypatch.context() as patch:
-        patch.setattr(folder_module, "_unify_one", stop)
-        with pytest.raises(KeyboardInterrupt):
-            run_to(tmp_path / "out", photos)
+    with pytest.raises(KeyboardInterrupt):
+        run_to(tmp_path / "out", photos, progress=at("making faces", 1, interrupt))
     return tmp_path / "out"
 
 
@@ -97,7 +84,7 @@ def test_another_users_folder_is_refused(photos, tmp_path, monkeypatch):
         pass
 
 
-@pytest.mark.parametrize("where", ["records", "codes", "pictures", "codes/latent-256-0"])
+@pytest.mark.parametrize("where", ["records", "codes", "pictures", "codes/latent-0123456789abcdef"])
 def test_inner_folders_are_looked_at_too(stopped, photos, where):
     """A link, or a folder that others can read, within one that they cannot: left from a time when they could."""
     inside = inner(work_of(stopped), *where.split("/"))
@@ -133,20 +120,16 @@ def test_a_pipe_in_it_does_not_hang(stopped, photos):
         run_to(stopped, photos)
 
 
-def test_a_folder_exchanged_meanwhile_is_noticed(photos, tmp_path, monkeypatch):
+def test_a_folder_exchanged_meanwhile_is_noticed(photos, tmp_path):
     """In a folder that others can write to, they can move ours away and put theirs in its place."""
     work = work_of(tmp_path / "out")
-    unified = folder_module.unified
 
-    def exchange(*arguments: object) -> object:
-        made = unified(*arguments)
+    def exchange() -> None:
         work.rename(tmp_path / "taken")
         work.mkdir(mode=0o700)
-        return made
 
-    monkeypatch.setattr(folder_module, "unified", exchange)
     with pytest.raises(OutputError, match="was exchanged for another folder"):
-        run_to(tmp_path / "out", photos)
+        run_to(tmp_path / "out", photos, progress=at("making faces", 3, exchange))  # six photos, k = 2
     assert not (tmp_path / "out").exists()
 
 
@@ -165,17 +148,16 @@ def test_a_killed_run_leaves_nothing_that_others_can_read(photos, tmp_path):
     code = (
         "import os, sys; sys.path[:0] = sys.argv[3:]; os.umask(0)\n"
         "from pathlib import Path\n"
-        "from drawn import DrawnEyes, survey_module, folder_module\n"
+        "import pytest; from drawn import release_faces, use_drawn_eyes\n"
         "from omokage.base import files\n"
-        "from omokage.faces.folder import FaceSettings, anonymize_folder\n"
-        "survey_module._Eyes, folder_module.require_networks = DrawnEyes, lambda *a: None\n"
+        "use_drawn_eyes(pytest.MonkeyPatch())\n"
         "sync, done = files._sync, []\n"
         "def slow(path):\n"
         "    done.append(path)\n"
         "    if len(done) == 8: print('writing', flush=True); os.read(0, 1)\n"
         "    sync(path)\n"
         "files._sync = slow\n"
-        "anonymize_folder(Path(sys.argv[1]), Path(sys.argv[2]), FaceSettings(2, size=64), workers=1)\n"
+        "release_faces(Path(sys.argv[1]), Path(sys.argv[2]), k=2)\n"
     )
     here = str(Path(__file__).parent)
     process = subprocess.Popen(
@@ -250,7 +232,7 @@ def test_after_a_stop_it_is_said_where_faces_are_kept(photos, tmp_path, monkeypa
     def stop(*arguments: object) -> None:
         raise error
 
-    monkeypatch.setattr(folder_module, "unified", stop)
+    monkeypatch.setattr(DrawnEyes, "see", stop)
     out = tmp_path / "o ut"
     with pytest.raises((SystemExit, RuntimeError)):
         main(["faces", str(photos), "-o", str(out), "--k", "2", "--size", "64", "--workers", "1"])
@@ -272,7 +254,7 @@ def test_where_nothing_is_kept_nothing_is_said(tmp_path, run):
 
 def test_a_crowd_that_others_can_write_to_is_refused(tmp_path, monkeypatch):
     """Or somebody could put photos of people who exist among those who do not."""
-    monkeypatch.setattr(crowd_module.models, "home", lambda: tmp_path)
+    monkeypatch.setattr(crowd_module.networks, "home", lambda: tmp_path)
     monkeypatch.setattr(crowd_module, "DRAWN", 3)
     place = tmp_path / "crowd" / f"mobilestylegan-{crowd_module.SEED}-{crowd_module.SIDE}"
     draw_photos(place, 5)

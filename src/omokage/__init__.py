@@ -15,13 +15,13 @@ _WHERE = {
     "Anonymizer": "method.anonymizer",
     "Cells": "method.grouping",
     "Certificate": "release.certificate",
-    "LDiversity": "method.constraints",
+    "LDiversity": "release.rules",
     "Laplace": "method.noise",
     "MDAV": "method.grouping",
     "Mondrian": "method.grouping",
-    "Release": "release.publish",
+    "Release": "release.release",
     "Roles": "tables",
-    "TCloseness": "method.constraints",
+    "TCloseness": "release.rules",
     "read_table": "tables",
     "verify": "release.verify",
 }
@@ -44,11 +44,11 @@ __all__ = [
 
 if TYPE_CHECKING:
     from .method.anonymizer import Anonymizer
-    from .method.constraints import LDiversity, TCloseness
     from .method.grouping import MDAV, Cells, Mondrian
     from .method.noise import Laplace
     from .release.certificate import Certificate
-    from .release.publish import Release
+    from .release.release import Release
+    from .release.rules import LDiversity, TCloseness
     from .release.verify import verify
     from .tables import Roles, read_table
 

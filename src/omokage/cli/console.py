@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from ..base.plain import plain
+from ..base.progress import Progress
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -35,42 +36,39 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def stages() -> Iterator[Callable[[str], None]]:
-    """Say what is being done: a live line on a terminal, a line per stage elsewhere."""
+def shown() -> Iterator[Progress]:
+    """Show what is being done: on a terminal a line that moves, with a bar where it can be counted; elsewhere a line as each
+    stage begins, and as each that is counted ends."""
     begun = perf_counter()
-    if err.is_terminal:
-        with err.status("starting") as status:
-            yield lambda what: status.update(escape(plain(f"{what} …  {perf_counter() - begun:.0f} s")))
-    else:
-        yield lambda what: err.print(f"{perf_counter() - begun:6.1f} s  {what}")
+    if not err.is_terminal:
 
+        def line(stage: str, done: int = 0, total: int = 0, /) -> None:
+            if done == total:
+                err.print(f"{perf_counter() - begun:6.1f} s  {stage}" + (f": {done} of {total}" if total else ""))
 
-@contextmanager
-def bars() -> Iterator[Callable[[str, int, int], None]]:
-    """Show how far each stage is, how fast it goes and how long it will take; elsewhere a line as each stage ends."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        yield line
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
 
-    begun = perf_counter()
-    if err.is_terminal:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
-                   TimeRemainingColumn())  # fmt: skip
-        with Progress(*columns, console=err) as shown:
-            tasks: dict[str, tuple[TaskID, float, int]] = {}
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+               TextColumn("{task.fields[rate]}"), TimeRemainingColumn())  # fmt: skip
+    with Bars(*columns, console=err) as bars:
+        tasks: dict[str, tuple[TaskID, float, int]] = {}
+        uncounted: list[TaskID] = []
 
-            def show(stage: str, done: int, total: int) -> None:
-                if stage not in tasks:
-                    tasks[stage] = (shown.add_task(escape(plain(stage)), total=total, rate=""), perf_counter(), done)
-                task, since, at = tasks[stage]
+        def bar(stage: str, done: int = 0, total: int = 0, /) -> None:
+            if stage not in tasks:
+                while uncounted:  # a stage that cannot be counted ends when the next begins
+                    bars.update(uncounted.pop(), total=1, completed=1)
+                tasks[stage] = (bars.add_task(escape(plain(stage)), total=total or None, rate=""), perf_counter(), done)
+                uncounted.extend([] if total else [tasks[stage][0]])
+            task, since, at = tasks[stage]
+            if total:
                 speed = (done - at) / max(perf_counter() - since, 1e-9)
-                shown.update(task, completed=done, total=total, rate=f"{speed:.1f} a second" if done > at else "")
+                bars.update(task, completed=done, total=total, rate=f"{speed:.1f} a second" if done > at else "")
 
-            yield show
-    else:
-        yield (
-            lambda stage, done, total: (
-                err.print(f"{perf_counter() - begun:6.1f} s  {stage}: {done} of {total}") if done == total else None
-            )
-        )
+        yield bar
 
 
 def names(text: list[str] | None) -> tuple[str, ...]:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ..base.files import publish_folder, require_folder
+from ..base.progress import Progress
 from ..errors import MissingExtra, ModelError, OutputError
-from .console import out, stages
+from .console import out, shown
 from .options import example
 from .outputs import hold
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..release.publish import Release
+    from ..release.certificate import Certificate
+    from ..release.release import Release
     from ..tables import Table
 
 K = 5
@@ -45,16 +46,17 @@ def demo(
 
     hold(context, output)
     require_folder(output, overwrite=overwrite, ours=_require_demo)
-    with stages() as say:
-        publish_folder(output, lambda stage: _fill(stage, say), overwrite=overwrite, ours=_require_demo)
+    made: list[Certificate] = []
+    with shown() as say:
+        publish_folder(output, lambda stage: made.append(_fill(stage, say)), overwrite=overwrite, ours=_require_demo)
     for picture in ("digits.png", "faces.png"):
         if (output / picture).exists():
             out.print(f"picture   {output / picture}")
     report = output / "report.html"
-    summarize(output / "patients", None, report if report.exists() else None)
+    summarize(made[0], output / "patients", None, report if report.exists() else None)
 
 
-def _fill(stage: Path, say: Callable[[str], None]) -> None:
+def _fill(stage: Path, say: Progress) -> Certificate:
     """All that the demo makes, and a list of it, so that a later demo replaces this and nothing else."""
     from ..method.anonymizer import Anonymizer
     from ..method.grouping import Cells
@@ -65,18 +67,19 @@ def _fill(stage: Path, say: Callable[[str], None]) -> None:
     source = stage / "patients.csv"
     _patients().write_csv(source)
     say(f"anonymizing them: groups of at least {K} in 10 principal components")
-    anonymizer = Anonymizer(Cells(K), synthesis_map=parse_map("std+pca:10"), digits=6, random_state=0)
+    anonymizer = Anonymizer(Cells(K), synthesis_map=parse_map("std+pca:10"), random_state=0)
     roles = Roles(identifier=["patient"], rest="quasi", keep=["diagnosis"])
     table = read_table(source)
-    release = anonymizer.release(table, roles=roles, progress=say)
+    release = anonymizer.release(table, roles=roles, digits=6, progress=say)
     say("writing and checking the written bytes")
-    release.write(stage / "patients")
+    certificate = release.publish(stage / "patients")
     say("drawing handwritten digits before and after")
     draw_digits(stage / "digits.png")
     _report(table, release, stage / "report.html", say)
     _crowd(stage, say)
     listed = json.dumps({"format": FORMAT, "files": _hashes(stage)}, indent=2)
     (stage / LIST).write_text(listed + "\n", encoding="utf-8")
+    return certificate
 
 
 def _hashes(folder: Path) -> dict[str, str]:
@@ -101,23 +104,25 @@ def _require_demo(folder: Path) -> None:
         raise OutputError(f"{folder} is not what an earlier demo made, or was changed: choose another place")
 
 
-def _crowd(output: Path, say: Callable[[str], None]) -> None:
+def _crowd(output: Path, say: Progress) -> None:
     """Draw people who do not exist, anonymize them, and show before and after, where the networks can be had."""
     try:
         from ..faces.crowd import drawn_faces
-        from ..faces.folder import FaceSettings, anonymize_folder
+        from ..faces.maps.morph import Morph
+        from ..faces.maps.recognition import Recognition
+        from ..faces.resuming import release_folder
+        from ..method.anonymizer import Anonymizer
+        from ..method.grouping import Cells
 
         say(f"drawing {CROWD} people who do not exist")
-        drawn = drawn_faces(CROWD, lambda stage, done, of: say(f"{stage}: {done} of {of}") if done % 8 == 0 else None)
+        drawn = drawn_faces(CROWD, say)
         people = output / "crowd"
         people.mkdir()
         for number in range(CROWD):
             (people / f"{number:04d}.png").write_bytes((drawn / f"{number:04d}.png").read_bytes())
         key = output / "crowd-key.json"
-        anonymize_folder(
-            people, output / "faces", FaceSettings(4), key=key, seed=0,
-            progress=lambda stage, done, of: say(f"{stage}: {done} of {of}") if done == of else None,
-        )  # fmt: skip
+        anonymizer = Anonymizer(Cells(4), group_map=Recognition(), synthesis_map=Morph(), random_state=0)
+        release_folder(anonymizer, people, output / "faces", key=key, progress=say)
     except (MissingExtra, ModelError) as error:
         say(f"no faces in this demo: {error}")
         return
@@ -145,7 +150,7 @@ def draw_faces(before: Path, after: Path, key: Path, path: Path) -> Path:
     return path
 
 
-def _report(table: Table, release: Release, path: Path, say: Callable[[str], None]) -> Path | None:
+def _report(table: Table, release: Release, path: Path, say: Progress) -> Path | None:
     """Attack the release and learn from it; None where no report can be drawn."""
     from ..evaluate import link
     from ..evaluate.evaluation import evaluate

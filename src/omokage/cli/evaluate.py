@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from .console import names, out, stages
+from .console import names, out, shown
 from .options import example, one_of
 from .outputs import hold
 from .table import HEADER, HEADER_DEFAULT, NAMES
@@ -51,7 +51,7 @@ def evaluate(
 
     hold(context, html, results, inputs=(original, release, key))
     require_report_places(html, results, release)
-    with stages() as say:
+    with shown() as say:
         say("verifying the release and reading both tables")
         both = link_files(original, release, key, header=header, names=names(columns) or None)
         result = judge(

@@ -15,10 +15,11 @@ import typer
 from typer.core import TyperGroup
 
 from ..base.files import require_file, write_new
+from ..faces.maps import FACE_MAPS
 from ..method.grouping import GROUPERS
 from ..networks.generators import generator_choices
-from .console import bars, err, note, out
-from .options import example, listed, one_of, part_of
+from .console import err, note, out, shown
+from .options import example, one_of, part_of
 from .outputs import hold
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 PEOPLE, METHOD, OUTPUT, OTHERS = "People", "Method", "Output", "Other commands (omokage faces COMMAND --help)"
 # What the library takes; listed here because importing it takes a second. A test compares the two.
-GROUP_MAPS, SYNTHESIS_MAPS = ("recognition", "attribute", "latent", "direct"), ("morph", "latent", "direct")
-GROUP_MAP, SYNTHESIS_MAP = f"Space to group in: {listed(GROUP_MAPS)}.", f"Space to average in: {listed(SYNTHESIS_MAPS)}."
 FORMATS, BACKBONES = ("png", "jpg", "webp"), {"compact": "small and quick", "resnet50": "the paper's"}
 PERSON_FROM = {"folder": "the folder that it is in", "csv": "the table --persons"}
 GENERATOR = f"Whose samples it learns from: {generator_choices()}."
@@ -92,8 +91,12 @@ def anonymize(
     context: typer.Context,
     photos: Path = typer.Argument(..., metavar="PHOTOS", help="Folder of photos, searched recursively."),
     k: int = typer.Option(..., "--k", help="Least number of people that share a face.", rich_help_panel=METHOD),
-    group_map: str = typer.Option("recognition", "--group-map", metavar="MAP", help=GROUP_MAP, rich_help_panel=METHOD),
-    synthesis_map: str = typer.Option("morph", "--synthesis-map", metavar="MAP", help=SYNTHESIS_MAP, rich_help_panel=METHOD),
+    group_map: str = typer.Option(
+        "recognition", "--group-map", rich_help_panel=METHOD, **part_of(FACE_MAPS, "Space to group in", can="group")
+    ),
+    synthesis_map: str = typer.Option(
+        "morph", "--synthesis-map", rich_help_panel=METHOD, **part_of(FACE_MAPS, "Space to average in", can="synthesize")
+    ),
     grouping: str = typer.Option("cells", "--grouping", **part_of(GROUPERS, "How to find groups"), rich_help_panel=METHOD),
     texture: float = typer.Option(
         1.0, "--texture", help="How much of the fine contrast that averaging takes to give back, 0 to 1.", rich_help_panel=METHOD
@@ -142,33 +145,34 @@ def anonymize(
     An interrupted run resumes when you repeat the command.
     Until then, a private folder beside the output keeps the faces it found; omokage faces forget removes them.
     """
-    import os
-
-    from ..faces.folder import FaceSettings, anonymize_folder
-    from ..faces.maps import Networks
-    from ..release.certificate import READABLE
+    from ..faces.maps import Networks, make_face_map
+    from ..faces.resuming import release_folder
+    from ..method.anonymizer import Anonymizer
+    from ..method.grouping import parse_grouper
 
     hold(context, output, key, inputs=(photos, persons, generator, encoder, attributes))
     require_file(_left_out_place(output), overwrite=True, ours=_is_left_out)
-    settings = FaceSettings(
-        k, group_map, synthesis_map, size, texture, grouping, format_, every_face, aligned, steps,
-        Networks(generator, encoder, attributes),
-    )  # fmt: skip
-    with _kept(output), bars() as show:
-        done = anonymize_folder(
-            photos, output, settings, person_from=person_from, persons=persons, key=key, sign=sign, overwrite=overwrite,
-            seed=seed, workers=workers or os.cpu_count() or 1, progress=show,
+    networks = Networks(generator, encoder, attributes)
+    anonymizer = Anonymizer(
+        parse_grouper(grouping, k),
+        group_map=make_face_map(group_map, group=True, networks=networks, size=size, steps=steps),
+        synthesis_map=make_face_map(synthesis_map, networks=networks, size=size, texture=texture, steps=steps),
+        random_state=seed,
+    )
+    with _kept(output), shown() as progress:
+        certificate, left_out = release_folder(
+            anonymizer, photos, output, key=key, sign=sign, overwrite=overwrite, progress=progress, person_from=person_from,
+            persons=persons, every_face=every_face, aligned=aligned, format=format_, workers=workers,
         )  # fmt: skip
-    report = _list_left_out(done.left_out, output)
-    found = done.certificate.found
-    for each in done.certificate.notes:
+    report = _list_left_out(left_out, output)
+    found = certificate.found
+    for each in certificate.notes:
         note(each)
     if report:
         out.print(f"left out  {report} names the photos and the reasons; it is not part of the release")
-    counted = done.certificate.counted
     out.print(f"released  {found.rows} faces, {found.groups} different pictures: {output / 'faces'}")
-    out.print(f"found     k = {found.k} on the written bytes ({k} asked, in {counted})")
-    out.print(f"look at   {output / READABLE}" + (f"; the secret key: {key}" if key else ""))
+    out.print(f"found     k = {found.k} on the written bytes ({k} asked, in {certificate.counted})")
+    out.print(f"look at   {output / 'CERTIFICATE.md'}" + (f"; the secret key: {key}" if key else ""))
 
 
 @contextmanager
@@ -216,8 +220,7 @@ def evaluate(
     workers: int = typer.Option(None, "--workers", help="Processes.", show_default="all cores"),
 ) -> None:
     """Attack a release of faces with recognizers and with its own maps, and measure how good its pictures are."""
-    import os
-
+    from ..base.workers import all_cores
     from ..evaluate.faces.evaluation import evaluate_faces
     from ..faces.maps import Networks
     from ..report import face_evaluation_page, require_report_places, write_page, write_results
@@ -225,10 +228,10 @@ def evaluate(
 
     hold(context, html, results, inputs=(photos, release, key, labels, generator, encoder, attributes))
     require_report_places(html, results, release)
-    with bars() as show:
+    with shown() as show:
         result = evaluate_faces(
             photos, release, key, labels=labels, networks=Networks(generator, encoder, attributes), keep_originals=show_originals,
-            workers=workers or os.cpu_count() or 1, progress=show,
+            workers=workers or all_cores(), progress=show,
         )  # fmt: skip
     if html is not None:
         repeat = shlex.join(["omokage", "faces", "evaluate", photos.name, release.name, "--key", key.name])
@@ -257,7 +260,7 @@ def train_attributes(
     from ..faces.training.attributes import train_attributes as train
 
     hold(context, output, inputs=(images, labels))
-    with bars() as show:
+    with shown() as show:
         weights = train(
             images, labels, output, start=start, backbone=backbone, epochs=epochs, seed=seed,  # type: ignore[arg-type]
             progress=lambda at: show(at.part, at.done, at.total),
@@ -276,7 +279,7 @@ def train_encoder(
     from ..faces.training.encoder import train_encoder as train
 
     hold(context, output)
-    with bars() as show:
+    with shown() as show:
         learned = train(output, samples, seed, generator, progress=show)
     told = ", ".join(f"{share:.2f}" for share in learned.explained)
     out.print(f"explained {told} of the styles' variance in coarse, middle and fine layers, on samples not seen")

@@ -12,7 +12,7 @@ import typer
 
 from ..base.files import require_file, require_folder, write_new
 from ..errors import InputError
-from .console import out, stages
+from .console import out, shown
 from .options import example, one_of
 from .outputs import hold
 
@@ -120,7 +120,7 @@ def learn(
     model.set_params(**_applicable(model.get_params(), given, approach))
     model.check()
     safetensors()
-    with stages() as stage:
+    with shown() as stage:
         stage(f"reading {source.name}")
         frame = read_records(source)
         stage(f"learning from {frame.height} rows")
@@ -150,12 +150,12 @@ def audit(
     model = load_model(folder)
     model.check()
     if visible == "steps":
-        with stages() as stage:
+        with shown() as stage:
             stage(f"running every step {2 * runs} times")
             audited = measure(model, runs=runs, confidence=confidence)
         held = _show_audit(audited, model.privacy_)
     else:
-        with stages() as stage:
+        with shown() as stage:
             stage(f"training {2 * runs} times")
             attacked = attack(model, visible=visible, runs=runs, rows=rows or 21, confidence=confidence)
         held = _show_attack(attacked)

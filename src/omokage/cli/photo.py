@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from ..errors import InputError, PhotoError
-from .console import bars, note, out
+from .console import note, out, shown
 from .options import example, one_of
 from .outputs import hold
 
@@ -46,8 +46,7 @@ def photo(
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier picture."),
 ) -> None:
     """Replace every face in a photo by one that at least k people share, in the same pose and light."""
-    import os
-
+    from ..base.workers import all_cores
     from ..faces import group_photo
     from ..faces.group_photo_files import report_of, require_photo_place, write_photo
     from ..faces.image import read_photo
@@ -61,9 +60,9 @@ def photo(
     if preview:
         _preview(group_photo, picture, output, overwrite)
         return
-    with bars() as show:
+    with shown() as show:
         release = group_photo.anonymize_photo(
-            picture, k, way=way, crowd=crowd, keep=keep_face or (), workers=workers or os.cpu_count() or 1, progress=show  # type: ignore[arg-type]
+            picture, k, way=way, crowd=crowd, keep=keep_face or (), workers=workers or all_cores(), progress=show  # type: ignore[arg-type]
         )  # fmt: skip
     report = write_photo(release, output, overwrite)
     table = Table(box=None, pad_edge=False)

@@ -11,12 +11,13 @@ from ..errors import InputError
 from ..method import UNIFIERS
 from ..method.grouping import GROUPERS
 from ..method.maps import MAPS
-from .console import names, note, out, pairs, stages
+from .console import names, note, out, pairs, shown
 from .options import JOINED, example, listed, one_of, part_of
 from .outputs import hold
 
 if TYPE_CHECKING:
-    from ..tables import Roles, Table
+    from ..method.anonymizer import Anonymizer
+    from ..release.certificate import Certificate
 
 ROLES = "Columns"
 METHOD = "Method"
@@ -137,32 +138,31 @@ def table(
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier release.", rich_help_panel=OUTPUT),
 ) -> None:
     """Anonymize a table: groups of at least k people, or noise, in a space where averages make sense."""
-    from ..method.grouping import parse_grouper
     from ..release.publish import require_places
     from ..tables import Roles, read_table
 
     hold(context, output, key, inputs=(source,))
     require_places(output, key, overwrite)
-    anonymizer = _anonymizer(k, noise, map_, group_map, synthesis_map, grouping, scale, seed, digits)
-    anonymizer.unifier, anonymizer.rare, anonymizer.escape_formulas = unifier, rare, escape_formulas
-    anonymizer.constraints = _constraints(l_diversity, l_entropy, t_closeness)
+    anonymizer = _anonymizer(
+        k, noise, map_, group_map, synthesis_map, grouping, unifier, _constraints(l_diversity, l_entropy, t_closeness), seed
+    )
     roles = Roles(names(identifier), names(quasi), names(sensitive), names(keep), person, rest)  # type: ignore[arg-type]
-    with stages() as say:
-        say("reading")
+    with shown() as progress:
+        progress("reading")
         data = read_table(source, pairs(kind, "--kind"), header=header, names=names(columns) or None)  # type: ignore[arg-type]
-        if k is not None and grouping is None:
-            anonymizer.grouper = parse_grouper(_default_grouping(data, roles), k)
-        release = anonymizer.release(data, roles=roles, unify=pairs(unify, "--unify"), progress=say)
-        say("writing and checking the written bytes")
-        release.write(output, key=key, sign=sign, overwrite=overwrite)
-    summarize(output, key)
+        release = anonymizer.release(
+            data, roles=roles, unify=pairs(unify, "--unify"), scale=scale, digits=digits or None, rare=rare,
+            escape_formulas=escape_formulas, progress=progress,
+        )  # fmt: skip
+        progress("writing and checking the written bytes")
+        certificate = release.publish(output, key=key, sign=sign, overwrite=overwrite)
+    summarize(certificate, output, key)
 
 
 def _anonymizer(
     k: int | None, noise: str | None, both: str | None, group: str | None, synthesis: str | None, grouping: str | None,
-    scale: str,
-    seed: int | None, digits: int,
-) -> Any:  # fmt: skip
+    unifier: str, constraints: tuple[Any, ...], seed: int | None,
+) -> Anonymizer:  # fmt: skip
     from ..method.anonymizer import Anonymizer
     from ..method.grouping import parse_grouper
     from ..method.maps import parse_map
@@ -174,24 +174,18 @@ def _anonymizer(
         raise InputError("give --map for both spaces, or --group-map and --synthesis-map")
     group, synthesis = group or (both if synthesis is None else None), synthesis or both
     return Anonymizer(
-        None if k is None else parse_grouper(grouping or "mondrian", k),
+        k if k is None or grouping is None else parse_grouper(grouping, k),
         group_map=None if group in (None, synthesis) else parse_map(group or ""),
         synthesis_map=None if synthesis in (None, "none") else parse_map(synthesis or ""),
+        unifier=unifier,
         noise=None if noise is None else parse_noise(noise),
-        scale=scale,  # type: ignore[arg-type]
-        digits=digits or None,
+        constraints=constraints,
         random_state=seed,
     )
 
 
-def _default_grouping(data: Table, roles: Roles) -> str:
-    """Cells lose least where a group becomes its mean; halves along axes keep categories and prefixes together."""
-    quasi = [name for name, role in roles.resolve(data).items() if role == "quasi"]
-    return "cells" if all(data.kinds[name] in ("number", "boolean") for name in quasi) else "mondrian"
-
-
 def _constraints(distinct: float | None, entropy: float | None, t: float | None) -> tuple[Any, ...]:
-    from ..method.constraints import LDiversity, TCloseness
+    from ..release.rules import LDiversity, TCloseness
 
     rules: list[Any] = []
     if distinct is not None:
@@ -203,11 +197,8 @@ def _constraints(distinct: float | None, entropy: float | None, t: float | None)
     return tuple(rules)
 
 
-def summarize(output: Path, key: Path | None, look_at: Path | None = None) -> None:
+def summarize(certificate: Certificate, output: Path, key: Path | None, look_at: Path | None = None) -> None:
     """Three lines a newcomer understands, and what to be careful with."""
-    from ..release.certificate import READABLE, Certificate
-
-    certificate, _ = Certificate.read(output)
     found = certificate.found
     for each in certificate.notes:
         note(each)
@@ -219,4 +210,4 @@ def summarize(output: Path, key: Path | None, look_at: Path | None = None) -> No
             f"found     k = {found.k} on the written bytes ({certificate.k} asked, in {certificate.counted}), "
             f"{found.groups} classes",
         )
-    out.print(f"look at   {look_at or output / READABLE}" + (f"; the secret key: {key}" if key else ""))
+    out.print(f"look at   {look_at or output / 'CERTIFICATE.md'}" + (f"; the secret key: {key}" if key else ""))

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from ..base.intervals import Risk, wilson
 from ..base.matrix import Labels
-from ..method.constraints import LDiversity, TCloseness, found
 from ..release.certificate import Column
-from ..release.counting import sensitive_columns
-from ..release.publish import Release
+from ..release.release import Release
+from ..release.rules import LDiversity, TCloseness, found
+from ..tables.counting import sensitive_columns
 from .assignment.transport import distinct_rows
 from .linked import Linked, link
 from .reidentification import nearest_rows
@@ -121,7 +121,7 @@ def _singling_out(both: Linked, which: Labels, nearest: Labels, asis: Sequence[C
 
 
 def _numbered(frame: pl.DataFrame) -> Labels:
-    from ..release.counting import classes_of_frame
+    from ..tables.counting import classes_of_frame
 
     return classes_of_frame(frame, frame.columns)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..release.publish import Release
+from ..release.release import Release
 from .linked import Linked, link
 
 

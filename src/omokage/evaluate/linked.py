@@ -17,17 +17,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..base.matrix import Labels
+from ..base.parts import AnyPart
 from ..errors import InputError, VerificationError
 from ..method.grouping import GROUPERS
-from ..method.maps.parts import AnyPart
 from ..release.certificate import Certificate, Column, Noisy, TableMethod
+from ..release.contents import Contents
 from ..release.key import read_key
-from ..release.publish import Release
+from ..release.release import Release
 from ..release.verify import verify
 from ..tables.encode import Scale, encode, plain_numbers
 from ..tables.read import read_table, with_kinds
 from ..tables.table import Table, as_table, is_frame, typed
-from ..tables.write import read_written
+from ..tables.writing import TableWriter, read_written
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,9 @@ def link(original: Any, release: Release | Linked) -> Linked:
             )
         both = Linked(x, np.asarray(release.data), release.key.rows, release.certificate)
     else:
-        both = _linked(as_table(original), release.table.frame, release.key.rows, release.certificate)
+        if not isinstance(release.writer, TableWriter):
+            raise InputError("the release is one of faces: omokage faces evaluate judges those")
+        both = _linked(as_table(original), release.writer.table.frame, release.key.rows, release.certificate)
     return replace(both, group_map=release.group_map, synthesis_map=release.synthesis)
 
 
@@ -129,7 +132,8 @@ def link_files(
         raise InputError(f"{Path(original).name} is not the table that this release was made from")
     if len(secret.rows) != len(table.frame):
         raise InputError(f"{Path(original).name} has {len(table.frame)} rows, but the key links {len(secret.rows)}")
-    return _linked(table, read_written(Path(folder) / certificate.files[0].path), secret.place, certificate)
+    path = certificate.files[0].path
+    return _linked(table, read_written(path, Contents(Path(folder)).read(path)), secret.place, certificate)
 
 
 def _linked(table: Table, frame: pl.DataFrame, rows: Labels, certificate: Certificate) -> Linked:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..base.intervals import wilson
 from ..base.matrix import Labels
 from ..errors import InputError
-from ..release.publish import Release
+from ..release.release import Release
 from .assignment.transport import distinct_rows, solve_transport
 from .linked import Linked, link
 from .rulers import RULERS, Ruler

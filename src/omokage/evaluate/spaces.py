@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from ..base.parts import AnyPart
 from ..errors import InputError, MapError
-from ..method.maps.parts import AnyPart, rebuild_map, spelled
+from ..method.maps.parts import rebuild_map, spelled
 from .linked import Linked, is_plain, side_by_side
 
 MOST_SOLVED = 4096  # codes of a way back that are solved for as a linear system

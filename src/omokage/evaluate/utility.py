@@ -19,7 +19,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
 from ..errors import InputError
 from ..method.anonymizer import Anonymizer
-from ..release.publish import Release
+from ..release.release import Release
 from .linked import Linked, link
 
 Task = Literal["classification", "regression"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,16 @@ from numpy.typing import NDArray
 
 from .. import networks
 from ..base.files import write_whole
+from ..base.progress import Progress, silent
 from ..errors import NotEnoughPeople, OutputError
 from .image import encode_picture
 from .listing import Photo, list_photos
 from .maps.mesh import mesh_points
 from .maps.morph import Morph
-from .survey import Found, Look, survey
+from .pose import pose_of
+from .survey import FaceRecord, Portraits, SurveySettings, survey
 from .work_folder import opened
 
-Progress = Callable[[str, int, int], None]
 DRAWN = 160  # people drawn where no crowd is given
 SEED = 20200601
 SIDE = 512  # of drawn faces
@@ -31,12 +31,13 @@ SIDE = 512  # of drawn faces
 class Crowd:
     """People to stand in for others.
 
-    features : (n, 512 + 3) what a recognizer says of each, and the pose. shapes : (n, points, 2). morph : fitted to them.
+    embeddings : (n, 512) what a recognizer says of each. poses : (n, 3). shapes : (n, points, 2). morph : fitted to them.
     drawn : whether they were drawn by the generator and do not exist.
     """
 
-    faces: list[Found]
-    features: NDArray[np.float32]
+    faces: list[FaceRecord]
+    embeddings: NDArray[np.float32]
+    poses: NDArray[np.float64]
     shapes: NDArray[np.float64]
     morph: Morph
     drawn: bool
@@ -49,13 +50,13 @@ class Crowd:
 
     def without(self, people: NDArray[np.float32], alike: float) -> Crowd:
         """The crowd without those who may be one of these people: cosine above ``alike``."""
-        near = (self.features[:, :-3] @ people[:, :-3].T).max(axis=1) > alike
-        kept = np.flatnonzero(~near)
-        return Crowd([self.faces[i] for i in kept], self.features[kept], self.shapes[kept], self.morph, self.drawn)
+        kept = np.flatnonzero((self.embeddings @ people.T).max(axis=1) <= alike)
+        faces = [self.faces[i] for i in kept]
+        return Crowd(faces, self.embeddings[kept], self.poses[kept], self.shapes[kept], self.morph, self.drawn)
 
     def pose_directions(self) -> NDArray[np.float64]:
         """How the shape changes with turn and nod (2, points, 2): a least-squares fit over the crowd."""
-        pose = self.features[:, -3:-1].astype(np.float64)
+        pose = self.poses[:, :2]
         x = np.column_stack([np.ones(len(pose)), pose])
         fitted: NDArray[Any] = np.linalg.lstsq(x, self.shapes.reshape(len(x), -1), rcond=None)[0]
         directions: NDArray[np.float64] = fitted[1:].reshape(2, -1, 2)
@@ -76,17 +77,21 @@ def gather(folder: Path | None, work: Path, size: int, workers: int, progress: P
 
 
 def _crowd(photos: list[Photo], work: Path, size: int, workers: int, progress: Progress, least: int, drawn: bool) -> Crowd:
-    found, _ = survey(photos, work, Look(size), workers, lambda done, of: progress("looking at the crowd", done, of))
+    found, _ = survey(photos, work, SurveySettings(size), workers, progress, "looking at the crowd")
     if len(found) < least:
         raise NotEnoughPeople(
             f"the crowd needs at least {least} faces, but {len(found)} were found in it: add photos, or lower k"
         )
-    shapes = np.stack([mesh_points(face.portrait()) for face in found])
-    morph = Morph(size).fit(shapes)
-    return Crowd(found, np.stack([face.features for face in found]), shapes, morph, drawn)
+    embeddings, poses, shapes = [], [], []
+    for portrait in Portraits(found):
+        embeddings.append(portrait.embedding)
+        poses.append(pose_of(portrait.points))
+        shapes.append(mesh_points(portrait))
+    morph = Morph(size).fit_shapes(shapes)
+    return Crowd(found, np.stack(embeddings), np.stack(poses), np.stack(shapes), morph, drawn)  # type: ignore[arg-type]
 
 
-def drawn_faces(number: int, progress: Progress) -> Path:
+def drawn_faces(number: int, progress: Progress = silent) -> Path:
     """A folder with faces of people who do not exist, drawn once and kept beside the models."""
     place = networks.home() / "crowd" / f"mobilestylegan-{SEED}-{SIDE}"
     place.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from ..base.matrix import check_k
+from ..base.progress import Progress, silent
 from ..base.scratch import scratch
 from ..errors import InputError, NotEnoughPeople
 from ..method.grouping import Cells
 from ..method.unify import Mean
 from .align import Alignment, Points, ffhq_alignment
 from .blend import face_mask, lit
-from .crowd import Crowd, Progress, gather
+from .crowd import Crowd, gather
 from .find import Face, Finder
 from .image import Picture
 from .maps.mesh import face_edge, mesh_points
@@ -132,7 +133,7 @@ def anonymize_photo(
     crowd: Path | None = None,
     keep: Sequence[int] = (),
     workers: int = 2,
-    progress: Progress = lambda stage, done, of: None,
+    progress: Progress = silent,
 ) -> PhotoRelease:
     """Replace every face of a photo but those in ``keep`` (numbers from the left, as :func:`preview` shows them).
 
@@ -174,11 +175,11 @@ def anonymize_photo(
 
 @dataclass(frozen=True)
 class _Person:
-    """A person of the photo: the alignment, the portrait, and what the recognizer and the pose say."""
+    """A person of the photo: the alignment, the portrait, and the pose."""
 
     align: Alignment
     portrait: Portrait
-    features: NDArray[np.float32]
+    pose: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -194,17 +195,18 @@ def _replace(
     photo: Picture, faces: list[Face], crowd: Crowd, k: int, way: Way, size: int, progress: Progress
 ) -> tuple[Picture, list[_StandIn]]:
     parser, recognizer = Parser(), ArcFace()
-    people = []
+    people, embeddings = [], []
     for face in faces:
         align = ffhq_alignment(face.points, size)
         crop = align.crop(photo)
-        features = np.concatenate([recognizer.embed(photo, face.points), pose_of(face.points)]).astype(np.float32)
-        people.append(_Person(align, Portrait(crop, align.forward(face.points), parser.parse(crop)), features))
-    seen = np.stack([person.features for person in people])
+        embeddings.append(recognizer.embed(photo, face.points))
+        people.append(_Person(align, Portrait(crop, align.forward(face.points), parser.parse(crop)), pose_of(face.points)))
+    seen = np.stack(embeddings)
     others = crowd.without(seen, ALIKE)
     if len(others) < k:
         raise NotEnoughPeople(f"k = {k} needs a crowd of at least {k} others, but it has {len(others)}: add photos, or lower k")
-    stand_ins = _nearest(seen, others, k) if way == "nearest" else _joined(seen, others, k)
+    near = _space(seen, np.stack([person.pose for person in people]))
+    stand_ins = _nearest(near, others, k) if way == "nearest" else _joined(near, others, k)
     directions = others.pose_directions()
     picture = photo
     for number, (person, stand_in) in enumerate(zip(people, stand_ins, strict=True), 1):
@@ -217,12 +219,12 @@ def _replace(
     return picture, stand_ins
 
 
-def _nearest(seen: NDArray[np.float32], crowd: Crowd, k: int) -> list[_StandIn]:
+def _nearest(seen: NDArray[np.float64], crowd: Crowd, k: int) -> list[_StandIn]:
     """For each person the nearest group of the crowd; no two people get the same face while there are enough groups."""
-    z = _space(crowd.features)
+    z = _space(crowd.embeddings, crowd.poses)
     labels = Cells(k, random_state=0).fit_predict(z)
     middles = Mean().unify(z, labels)
-    far = np.linalg.norm(_space(seen)[:, None] - middles[None], axis=-1)
+    far = np.linalg.norm(seen[:, None] - middles[None], axis=-1)
     if len(middles) >= len(seen):
         chosen = linear_sum_assignment(far)[1]
     else:
@@ -230,30 +232,30 @@ def _nearest(seen: NDArray[np.float32], crowd: Crowd, k: int) -> list[_StandIn]:
     return [_StandIn(np.flatnonzero(labels == group), int(group), own=False) for group in chosen]
 
 
-def _joined(seen: NDArray[np.float32], crowd: Crowd, k: int) -> list[_StandIn]:
+def _joined(seen: NDArray[np.float64], crowd: Crowd, k: int) -> list[_StandIn]:
     """For each person the k − 1 nearest of the crowd, to be averaged with the person."""
-    far = np.linalg.norm(_space(seen)[:, None] - _space(crowd.features)[None], axis=-1)
+    far = np.linalg.norm(seen[:, None] - _space(crowd.embeddings, crowd.poses)[None], axis=-1)
     return [_StandIn(np.argsort(row, kind="stable")[: k - 1], number, own=True) for number, row in enumerate(far)]
 
 
-def _space(features: NDArray[np.float32]) -> NDArray[np.float64]:
+def _space(embeddings: NDArray[np.float32], poses: NDArray[np.float64]) -> NDArray[np.float64]:
     """What a recognizer says, and the turn of the head, which counts so much that groups look one way."""
-    return np.column_stack([features[:, :-3], 1.5 * features[:, -3]]).astype(np.float64)
+    return np.column_stack([embeddings, 1.5 * poses[:, 0]]).astype(np.float64)
 
 
 def _mean(person: _Person, stand_in: _StandIn, crowd: Crowd) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """The mean vector, and the mean turn and nod of those in it."""
     total = sum(crowd.vector(int(member)) for member in stand_in.members)
-    poses = crowd.features[stand_in.members, -3:-1]
+    poses = crowd.poses[stand_in.members, :2]
     if stand_in.own:
         total = total + crowd.morph.encode(person.portrait)
-        poses = np.vstack([poses, person.features[-3:-1]])
+        poses = np.vstack([poses, person.pose[:2]])
     return np.asarray(total / np.float32(len(poses))), poses.mean(0, dtype=np.float64)
 
 
 def _posed(person: _Person, shape: Points, pose: NDArray[np.float64], directions: NDArray[np.float64]) -> Points:
     """The mean shape, turned and nodded like the person's head, and as wide and as high as the face."""
-    change = np.clip(person.features[-3:-1] - pose, -0.35, 0.35)
+    change = np.clip(person.pose[:2] - pose, -0.35, 0.35)
     posed = shape + np.tensordot(change, directions, axes=1)
     target = mesh_points(person.portrait)
     inner = slice(0, -16)  # the frame stays

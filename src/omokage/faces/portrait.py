@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +24,15 @@ def decided(shown: NDArray[Any]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class Portrait:
-    """A square crop, 68 landmarks in its pixels, and how much of each pixel shows each part (h, w, 6), 0 … 255."""
+    """A square crop, 68 landmarks in its pixels, and how much of each pixel shows each part (h, w, 6), 0 … 255.
+
+    embedding : what the recognizer says of the face in the photo, where it was asked; the photo may show more than the crop.
+    """
 
     crop: Picture
     points: Points
     parts: NDArray[np.uint8]
+    embedding: NDArray[np.float32] | None = None
 
     @property
     def size(self) -> int:
@@ -49,28 +53,33 @@ class Portrait:
         shown = self.person[..., None]
         return self.crop * shown + ground * (1 - shown)
 
-    def to_bytes(self) -> bytes:
-        """Everything in one file: pixels without loss, parts at half the size."""
+    def at(self, size: int) -> Portrait:
+        """The portrait at another size."""
+        if self.size == size:
+            return self
+        how, factor = cv2.INTER_AREA if self.size > size else cv2.INTER_CUBIC, size / self.size
+        crop, parts = (cv2.resize(layer, (size, size), interpolation=how) for layer in (self.crop, self.parts))
+        return Portrait(np.asarray(crop), (self.points + 0.5) * factor - 0.5, np.asarray(parts), self.embedding)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything as arrays to be stored: pixels without loss, parts at half the size."""
         half = (self.size // 2, self.size // 2)
-        packed = np.ascontiguousarray(cv2.resize(self.parts, half, interpolation=cv2.INTER_AREA))
-        sink = io.BytesIO()
-        flat = packed.reshape(half[1], -1)
-        np.savez(
-            sink,
-            crop=cv2.imencode(".png", self.crop[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, 1])[1],
-            points=self.points.astype(np.float32),
-            parts=cv2.imencode(".png", flat, [cv2.IMWRITE_PNG_COMPRESSION, 1])[1],
-        )
-        return sink.getvalue()
+        flat = np.ascontiguousarray(cv2.resize(self.parts, half, interpolation=cv2.INTER_AREA)).reshape(half[1], -1)
+        stored: dict[str, NDArray[Any]] = {
+            "crop": cv2.imencode(".png", self.crop[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, 1])[1],
+            "points": self.points.astype(np.float32),
+            "parts": cv2.imencode(".png", flat, [cv2.IMWRITE_PNG_COMPRESSION, 1])[1],
+        }
+        return stored if self.embedding is None else stored | {"embedding": self.embedding}
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> Portrait:
+    def of_arrays(cls, stored: Mapping[str, NDArray[Any]]) -> Portrait:
+        """The portrait that :meth:`arrays` gave."""
         try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-                crop = np.asarray(cv2.imdecode(stored["crop"], cv2.IMREAD_COLOR))[..., ::-1]
-                flat: Any = cv2.imdecode(stored["parts"], cv2.IMREAD_GRAYSCALE)
-                points = stored["points"].astype(np.float64)
+            crop = np.asarray(cv2.imdecode(stored["crop"], cv2.IMREAD_COLOR))[..., ::-1]
+            flat: Any = cv2.imdecode(stored["parts"], cv2.IMREAD_GRAYSCALE)
             parts = cv2.resize(flat.reshape(flat.shape[0], -1, len(PARTS)), crop.shape[:2], interpolation=cv2.INTER_LINEAR)
+            points = stored["points"].astype(np.float64)
         except Exception as error:  # noqa: BLE001  a file cut short can fail anywhere
             raise PhotoError(f"a stored portrait is damaged ({type(error).__name__})") from None
-        return cls(np.ascontiguousarray(crop), points, parts)
+        return cls(np.ascontiguousarray(crop), points, parts, stored.get("embedding"))

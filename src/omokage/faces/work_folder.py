@@ -3,7 +3,7 @@
 It holds crops of the original faces, so nobody else may read it, or have put anything into it: it is used only if it is a real
 folder, ours, private, and holds nothing but what a run writes there:
 
-- ``seed``, ``reference-….npy``;
+- ``seed``;
 - ``records/….npz``, a photo each; ``codes/MAP/….npy``, a face each; ``pictures/….png``, a group each;
 - ``.NAME.omokage-stage`` beside any of these, where a killed run was writing it.
 """
@@ -23,13 +23,12 @@ from ..errors import OutputError
 
 _FILES = (
     r"seed",
-    r"reference-[0-9a-f]{16}\.npy",
     r"records/[0-9a-f]{32}\.npz",
-    r"codes/[a-z]+-[0-9]+-[0-9]+(-[0-9a-f]{12})*/[0-9a-f]{32}-[0-9]+\.npy",
+    r"codes/[a-z]+-[0-9a-f]{16}/[0-9a-f]{32}-[0-9]+\.npy",
     r"pictures/[0-9a-f]{64}\.(png|jpg|webp)",
 )
 _TO_NFS = ".nfs"  # what an NFS client calls a file that was deleted while somebody has it open
-_FOLDERS = re.compile(r"records|codes|codes/[a-z]+-[0-9]+-[0-9]+(-[0-9a-f]{12})*|pictures")
+_FOLDERS = re.compile(r"records|codes|codes/[a-z]+-[0-9a-f]{16}|pictures")
 _OURS = re.compile("|".join(f"({each})" for each in _FILES))
 _STAGE = re.compile(r"(?P<above>(?:.*/)?)\.(?P<name>[^/]+)\.omokage-stage(?P<inside>/(?:lock|new|ready-[0-9]+))?")
 
@@ -55,7 +54,17 @@ def opened(work: Path) -> Iterator[Path]:
             work.mkdir(mode=0o700)
         _require_ours(work)
         before = work.lstat()
-    yield work
+    try:
+        yield work
+    except BaseException:
+        _require_same(work, before)  # a file that is missing from it is missing for this reason
+        if all(name == "seed" for name, _ in _walk(work)):  # nothing was found yet
+            remove(work)
+        raise
+    _require_same(work, before)
+
+
+def _require_same(work: Path, before: os.stat_result) -> None:
     with _writing(work):
         if not os.path.samestat(before, work.lstat()):
             raise OutputError(f"{work} was exchanged for another folder while it was in use: choose an output elsewhere")

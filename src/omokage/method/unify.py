@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import sparse
 
 from ..base.matrix import Labels, members_of
 from ..base.persons import Holders
+from ..errors import InputError
 
 Weights = NDArray[np.float64] | None
 
@@ -35,6 +37,22 @@ class Mean:
         means: NDArray[Any] = (total @ z.astype(np.float64)) / np.bincount(labels, w)[:, None]
         return means.astype(z.dtype)
 
+    def mean_of(self, vectors: Iterable[NDArray[Any]], weights: NDArray[np.float64]) -> NDArray[Any]:
+        """The mean of one group whose vectors come one after the other, where a group is too large to hold.
+
+        Examples
+        --------
+        >>> Mean().mean_of((np.array([x]) for x in (22.0, 26.0)), np.array([1.0, 1.0]))
+        array([24.])
+        """
+        total: NDArray[Any] | None = None
+        for vector, share in zip(vectors, weights / weights.sum(), strict=True):
+            part = vector * vector.dtype.type(share)
+            total = part if total is None else np.add(total, part, out=total)
+        if total is None:
+            raise InputError("a group has at least one member")
+        return total
+
 
 @dataclass(frozen=True)
 class Median:
@@ -53,6 +71,10 @@ class Median:
 
     hide: int | None = None
     persons: Labels | None = None
+
+    def hiding(self, k: int, persons: Labels | None) -> Median:
+        """The same, without values that fewer than k persons have."""
+        return replace(self, hide=k, persons=persons)
 
     def unify(self, z: NDArray[Any], labels: Labels, weights: Weights = None) -> NDArray[Any]:
         """Group medians (groups, d); every row counts once."""

@@ -20,11 +20,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
+from ..base.parts import Part
 from ..base.reading import read_regular
 from ..errors import InputError, VerificationError
-from ..method.maps.parts import Part
 
-FORMAT: Literal["omokage-certificate/2"] = "omokage-certificate/2"
+FORMAT: Literal["omokage-certificate/3"] = "omokage-certificate/3"
 CERTIFICATE, READABLE, SIGNATURE = "certificate.json", "CERTIFICATE.md", "certificate.sig"
 MOST_BYTES = 64 << 20
 PACKAGES = ("omokage", "numpy", "numba", "scikit-learn", "polars", "torch", "opencv-python-headless", "onnxruntime")
@@ -123,13 +123,28 @@ class Around:
 
 
 @dataclass(frozen=True)
-class TableMethod:
-    """How a table was anonymized; an empty map is the identity."""
+class _Method:
+    """What the methods of all media have: an empty map is the identity."""
 
     grouping: Part | None
     group_map: tuple[Part, ...]
     synthesis_map: tuple[Part, ...]
     unifier: Text
+
+    def lines(self) -> list[str]:
+        """The method in words, a line each."""
+        return [
+            f"grouping: {'none' if self.grouping is None else self.grouping}",
+            f"group map: {_chain(self.group_map)}",
+            f"synthesis map: {_chain(self.synthesis_map)}",
+            f"unifier: {self.unifier}",
+        ]
+
+
+@dataclass(frozen=True)
+class TableMethod(_Method):
+    """How a table was anonymized."""
+
     scale: Literal["range", "std", "none"]
     digits: Number | None
     rare: Literal["hide", "show"] = "hide"
@@ -139,10 +154,7 @@ class TableMethod:
 
     def lines(self) -> list[str]:
         return [
-            f"grouping: {'none' if self.grouping is None else self.grouping}",
-            f"group map: {_chain(self.group_map)}",
-            f"synthesis map: {_chain(self.synthesis_map)}",
-            f"unifier: {self.unifier}",
+            *super().lines(),
             f"scale: {self.scale}",
             f"digits: {'all' if self.digits is None else self.digits}",
             f"values of fewer than k people: {'hidden' if self.rare == 'hide' else 'shown'}",
@@ -150,37 +162,24 @@ class TableMethod:
 
 
 @dataclass(frozen=True)
-class FaceMethod:
-    """How a folder of faces was anonymized; ``networks`` are the SHA-256 of the files that were given."""
+class FaceMethod(_Method):
+    """How a folder of faces was anonymized. A network that was given is named by its SHA-256 among the options of its map."""
 
-    grouping: Part
-    group_map: Literal["recognition", "attribute", "latent", "direct"]
-    synthesis_map: Literal["morph", "latent", "direct"]
-    size: Annotated[int, Field(ge=64, le=1024)]
+    size: Annotated[int, Field(ge=1, le=4096)]
     format: Literal["png", "jpg", "webp"]
-    texture: Annotated[float, Field(ge=0, le=1)]
-    steps: Number
     every_face: bool
     aligned: bool
-    networks: dict[Literal["generator", "encoder", "attributes"], Digest]
     medium: Literal["faces"] = "faces"
 
     __pydantic_config__ = _STRICT
 
     def lines(self) -> list[str]:
-        lines = [
-            f"grouping: {self.grouping}",
-            f"group map: {self.group_map.upper()}",
-            f"synthesis map: {self.synthesis_map.upper()}",
+        return [
+            *super().lines(),
             f"pictures: {self.size} × {self.size}, {self.format}",
             f"faces taken: {'all of a photo' if self.every_face else 'the largest of each photo'}"
             + (", from aligned square crops" if self.aligned else ""),
         ]
-        if self.synthesis_map == "morph":
-            lines.append(f"texture given back: {self.texture:g}")
-        if "latent" in (self.group_map, self.synthesis_map):
-            lines.append(f"steps of inversion: {self.steps}")
-        return lines + [f"{name} given, sha256: {digest}" for name, digest in self.networks.items()]
 
 
 @dataclass(frozen=True)
@@ -222,7 +221,7 @@ class Certificate:
     around: Around | None = None
     notes: tuple[Text, ...] = ()
     versions: dict[Text, Text] = field(default_factory=dict)
-    format: Literal["omokage-certificate/2"] = FORMAT
+    format: Literal["omokage-certificate/3"] = FORMAT
 
     __pydantic_config__ = _STRICT
 

@@ -37,11 +37,23 @@ _Numbers = list[Annotated[int, Field(ge=-1, lt=2**53)]]
 
 
 @dataclass(frozen=True)
+class Faces:
+    """What the key of a release of faces also holds: photo and released file of each record, and the photos left out."""
+
+    photos: list[str]
+    files: list[str]
+    left_out: list[tuple[str, str]]
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
 class Key:
     """The link of a release in memory.
 
     groups : the group of each input record (−1 where there are no groups). rows : its place in the release. persons : whose
     record it is, as a number. seed : of groupers, maps and the order. source : SHA-256 of the input's bytes, if it was a file.
+    faces : for a release of faces, its photos and files.
     """
 
     groups: Labels
@@ -49,6 +61,7 @@ class Key:
     persons: Labels | None = None
     seed: int | None = None
     source: str | None = None
+    faces: Faces | None = None
 
     @classmethod
     def of(cls, labels: Labels | None, order: Labels, persons: Labels | None, seed: int, source: str | None = None) -> Key:
@@ -64,17 +77,6 @@ class Key:
         by_row = np.empty_like(self.persons)
         by_row[self.rows] = self.persons
         return by_row
-
-
-@dataclass(frozen=True)
-class Faces:
-    """What the key of a release of faces also holds: photo and released file of each record, and the photos left out."""
-
-    photos: list[str]
-    files: list[str]
-    left_out: list[tuple[str, str]]
-
-    __pydantic_config__ = _STRICT
 
 
 @dataclass(frozen=True)
@@ -136,10 +138,10 @@ def fingerprint_of(key: str, source: str) -> str:
     return hmac.new(bytes.fromhex(key), bytes.fromhex(source), "sha256").hexdigest()
 
 
-def written_key(key: Key, release: str, fingerprint_key: str | None, faces: Faces | None = None) -> Written:
+def written_key(key: Key, release: str, fingerprint_key: str | None) -> Written:
     """A key in memory as it is written, for the release whose certificate has the SHA-256 ``release``."""
     persons = None if key.persons is None else key.persons.tolist()
-    return Written(release, key.groups.tolist(), key.rows.tolist(), persons, key.seed, fingerprint_key, faces)
+    return Written(release, key.groups.tolist(), key.rows.tolist(), persons, key.seed, fingerprint_key, key.faces)
 
 
 def read_key(path: Path, release: str) -> Written:

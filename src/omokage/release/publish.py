@@ -1,7 +1,7 @@
-"""A release: what leaves, its certificate, and the link to the originals, which leaves only if asked for.
+"""Publishing: a release is written to a stage beside its place, certified there, and moved as a whole.
 
-It is written to a stage beside its place, read back, counted and searched there, and moved as a whole; an earlier release stays
-untouched until then. Tables and faces are published by the same :func:`publish`.
+The medium writes into the stage, reads back what it wrote, counts and searches it; an earlier release stays untouched until the
+new one takes its place. All media are published here.
 """
 
 from __future__ import annotations
@@ -9,92 +9,18 @@ from __future__ import annotations
 import hashlib
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import polars as pl
 
 from ..base.files import claimed, publish_folder
-from ..base.matrix import Labels
 from ..base.plain import plain
 from ..errors import OutputError, VerificationError
-from ..method.constraints import Constraint
-from ..tables.table import Table
-from ..tables.write import data_name, read_written, write_frame
-from .certificate import CERTIFICATE, READABLE, SIGNATURE, Certificate, File, KAnonymity, versions
-from .counting import recount
-from .key import Faces, Key, KeyTransaction, fingerprint_of, new_fingerprint_key, require_key_place, written_key
-from .leaks import Hidden, files_of, inspect_table
+from .certificate import CERTIFICATE, READABLE, SIGNATURE, Certificate, KAnonymity, versions
+from .contents import Contents
+from .key import KeyTransaction, fingerprint_of, new_fingerprint_key, require_key_place, written_key
+from .leaks import files_of
+from .medium import Filled
 from .text import readable
-
-
-@dataclass(frozen=True)
-class Release:
-    """What may leave, with its certificate.
-
-    Attributes
-    ----------
-    data : array or frame, of the type that was given in, with its rows shuffled
-    certificate : Certificate
-        Counted in memory; :meth:`write` counts again on the bytes.
-    key : Key
-        The secret link to the originals; never written unless :meth:`write` is given a place for it.
-    """
-
-    data: Any
-    certificate: Certificate
-    key: Key = field(repr=False)
-    table: Table = field(repr=False)  # how to write it; its frame is the released one
-    constraints: tuple[Constraint, ...] = field(default=(), repr=False)
-    synthesis: Any = field(default=None, repr=False)  # the fitted synthesis map; never written
-    group_map: Any = field(default=None, repr=False)  # the fitted group map; never written
-    hidden: Hidden = field(default=Hidden(pl.DataFrame()), repr=False)  # searched in what is written; never written
-
-    @property
-    def through_map(self) -> Callable[[Any], Any] | None:
-        """Data sent through the synthesis map and back, as an analyst who knows the map can do; None without a map."""
-        if self.synthesis is None:
-            return None
-        return lambda x: self.synthesis.inverse_transform(self.synthesis.transform(x))
-
-    def write(
-        self, path: str | Path, *, key: str | Path | None = None, sign: str | Path | None = None, overwrite: bool = False
-    ) -> Path:
-        """Write data and certificate into the folder ``path``, whole or not at all.
-
-        Parameters
-        ----------
-        key : where to write the secret link too; outside of ``path``
-        sign : file of a private key (``omokage keygen``) to sign the certificate with
-        overwrite : replace an earlier release, and its key, if nothing else lies in its folder
-        """
-        return publish(
-            Path(path), self._fill, key=None if key is None else Path(key), sign=None if sign is None else Path(sign),
-            overwrite=overwrite,
-        )  # fmt: skip
-
-    def _fill(self, stage: Path) -> Filled:
-        """Write the table, read it back, count it, and look at its bytes as an attacker."""
-        file = stage / data_name(self.table)
-        write_frame(self.table.frame, file, self.table)
-        written = read_written(file)
-        certificate = self.certificate
-        found = recount(written, certificate.columns, self.constraints, self.key.persons_by_row())
-        around = inspect_table(
-            file, written, certificate.columns, self.hidden, self.key.rows, certificate.k or 2, certificate.notes
-        )
-        return Filled(replace(certificate, found=found, around=around), self.key)
-
-
-@dataclass(frozen=True)
-class Filled:
-    """What a medium has written into a stage: its certificate, as far as it knows it, and the link to the originals."""
-
-    certificate: Certificate
-    key: Key
-    faces: Faces | None = None
 
 
 def publish(
@@ -104,35 +30,40 @@ def publish(
     key: Path | None = None,
     sign: Path | None = None,
     overwrite: bool = False,
-) -> Path:
+) -> Certificate:
     """Let ``fill`` write into a stage, certify what is there, and put it in the target's place in one step.
 
-    Whatever fails, an earlier release and its key stay as they were and nothing half-written is left.
+    Gives the certificate as it was written. Whatever fails, an earlier release and its key stay as they were and nothing
+    half-written is left.
     """
     require_places(target, key, overwrite)
     signer = _signer(sign)
     transaction = None if key is None else KeyTransaction(key)
+    published: list[Certificate] = []
 
     def whole(stage: Path) -> None:
         filled = fill(stage)
         fingerprint_key = None if transaction is None or filled.key.source is None else new_fingerprint_key()
         content = _certify(stage, filled, fingerprint_key).encode()
         (stage / CERTIFICATE).write_bytes(content)
-        (stage / READABLE).write_text(readable(Certificate.from_json(content)), encoding="utf-8")
+        published[:] = [Certificate.from_json(content)]
+        (stage / READABLE).write_text(readable(published[0]), encoding="utf-8")
         if signer is not None:
             (stage / SIGNATURE).write_bytes(signer(content))
         require_nothing_else(stage)
         if transaction is not None:
-            written = written_key(filled.key, hashlib.sha256(content).hexdigest(), fingerprint_key, filled.faces)
+            written = written_key(filled.key, hashlib.sha256(content).hexdigest(), fingerprint_key)
             transaction.begin(written, _standing(target))
 
     if transaction is None or key is None:
-        return publish_folder(target, whole, overwrite=overwrite, ours=require_nothing_else)
+        publish_folder(target, whole, overwrite=overwrite, ours=require_nothing_else)
+        return published[0]
     with claimed(key):
-        return publish_folder(
+        publish_folder(
             target, whole, overwrite=overwrite, ours=require_nothing_else,
             before=transaction.before, after=transaction.after, undo=transaction.undo,
         )  # fmt: skip
+    return published[0]
 
 
 def _certify(stage: Path, filled: Filled, fingerprint_key: str | None) -> str:
@@ -140,7 +71,8 @@ def _certify(stage: Path, filled: Filled, fingerprint_key: str | None) -> str:
     source = filled.certificate.source
     if fingerprint_key is not None and filled.key.source is not None:
         source = replace(source, fingerprint=fingerprint_of(fingerprint_key, filled.key.source))
-    files = tuple(File.of(name, (stage / name).read_bytes()) for name, state in files_of(stage) if stat.S_ISREG(state.st_mode))
+    contents = filled.contents or Contents(stage)
+    files = tuple(contents.file(name) for name, state in files_of(stage) if stat.S_ISREG(state.st_mode))
     certificate = replace(filled.certificate, source=source, files=files, versions=dict(versions()))
     require_promise(certificate)
     text = certificate.to_json()
@@ -214,9 +146,3 @@ def strangers(folder: Path, certificate: Certificate) -> list[str]:
         for name, state in files_of(folder)
         if not (name in listed and stat.S_ISREG(state.st_mode)) and not (name in folders and stat.S_ISDIR(state.st_mode))
     ]
-
-
-def shuffled(order: Labels, seed: int) -> Labels:
-    """The order, shuffled. It starts from released values alone, so the original row order cannot be recovered with the seed."""
-    shuffled: Labels = np.random.default_rng([seed, 0x6F6D6F6B]).permutation(order)
-    return shuffled

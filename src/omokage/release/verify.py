@@ -5,7 +5,6 @@ Each check passed, failed, or could not be made; what could not be made is never
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,16 +16,15 @@ import numpy as np
 from ..base.plain import plain
 from ..base.reading import read_regular
 from ..errors import InputError, OmokageError, VerificationError
-from ..tables.write import read_written
 from .certificate import CERTIFICATE, MOST_BYTES, READABLE, SIGNATURE, Certificate, Found, KAnonymity
-from .counting import constraints_of, count, recount
+from .contents import Contents
 from .key import read_key
+from .medium import MEDIA
 from .publish import strangers
 from .signing import LENGTH, is_signed, load_public
 from .text import readable
 
 State = Literal["passed", "failed", "unchecked", "note"]
-_MOST_DATA = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -79,19 +77,19 @@ def verify(path: str | Path, *, key: str | Path | None = None, signer: str | Pat
     folder = Path(path)
     certificate, digest = Certificate.read(folder)
     persons = None if key is None else read_key(Path(key), digest).persons_by_row()
-    listed = _listed(folder, certificate)
-    checks = [_signature(folder, None if signer is None else Path(signer)), listed, _bytes(folder, certificate)]
+    listed, contents = _listed(folder, certificate), Contents(folder)
+    checks = [_signature(folder, None if signer is None else Path(signer)), listed]
     found: list[Found] = []
 
     def counted() -> list[Check]:
-        found.append(_count(folder, certificate, persons))
+        found.append(MEDIA[certificate.medium].count(contents, certificate, _fitting(persons, certificate.found.rows)))
         return _counts(found[0], certificate, persons is not None)
 
     if listed.passed:
-        checks += _guarded("data", counted)
+        data = _guarded("data", counted)
     else:
-        checks.append(Check("data", "failed", "not counted: the files are not those listed"))
-    checks.append(_readable(folder, certificate))
+        data = [Check("data", "failed", "not counted: the files are not those listed")]
+    checks += [_bytes(contents, certificate), *data, _readable(folder, certificate)]
     return Verification(tuple(checks), found[0] if found else None, certificate)
 
 
@@ -141,13 +139,12 @@ def _listed(folder: Path, certificate: Certificate) -> Check:
     return Check("files", "passed", f"{len(certificate.files)} listed, and nothing else in the folder")
 
 
-def _bytes(folder: Path, certificate: Certificate) -> Check:
-    """Every listed file's size and hash."""
+def _bytes(contents: Contents, certificate: Certificate) -> Check:
+    """Every listed file's size and hash; those that were counted have been read already."""
     wrong = []
     for file in certificate.files:
         try:
-            content = read_regular(folder / file.path, _MOST_DATA)
-            same = len(content) == file.bytes and hashlib.sha256(content).hexdigest() == file.sha256
+            same = contents.file(file.path) == file
         except InputError:
             same = False
         if not same:
@@ -155,22 +152,6 @@ def _bytes(folder: Path, certificate: Certificate) -> Check:
     if wrong:
         return Check("bytes", "failed", f"{len(wrong)} files were changed or are missing: {plain(wrong[0])}")
     return Check("bytes", "passed", "every file is the one certified")
-
-
-def _count(folder: Path, certificate: Certificate, persons: np.ndarray | None) -> Found:
-    if certificate.medium == "faces":
-        from ..faces.written import FOLDER, classes_of_pictures
-
-        names, classes = classes_of_pictures(folder / FOLDER)
-        return count(classes, persons=_fitting(persons, len(names)))
-    written = read_written(folder / certificate.files[0].path)
-    names = [column.name for column in certificate.columns]
-    if written.columns != names or len(written) != certificate.found.rows:
-        raise VerificationError(
-            f"{len(written)} rows and {len(written.columns)} columns were found, but {certificate.found.rows} rows and "
-            f"{len(names)} columns were certified, or their names differ"
-        )
-    return recount(written, certificate.columns, constraints_of(certificate.found.constraints), _fitting(persons, len(written)))
 
 
 def _fitting(persons: np.ndarray | None, records: int) -> np.ndarray | None:

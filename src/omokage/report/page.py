@@ -123,7 +123,7 @@ def attacker_name(name: str, certificate: Certificate) -> str:
     if not ruler or not isinstance(certificate.method, FaceMethod):
         return name
     own = certificate.method.group_map if which == "group map" else certificate.method.synthesis_map
-    return f"{ruler} in {own.upper()}, its {which}"
+    return f"{ruler} in {' + '.join(part.name for part in own).upper()}, its {which}"
 
 
 def face_verdict(result: FaceEvaluation) -> list[str]:

@@ -18,7 +18,7 @@ from ..errors import TableError
 from .arrays import archive_of, member_of
 
 
-def raw_parts(path: Path) -> Iterator[tuple[str, bytes]]:
+def raw_parts(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
     """Everything that the bytes of a table say: the file itself, then what it packs, each part with a name.
 
     Of an ``.npz`` these are its members; of Feather and Parquet the buffers of each column as they are stored
@@ -27,18 +27,11 @@ def raw_parts(path: Path) -> Iterator[tuple[str, bytes]]:
 
     Examples
     --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "data.csv"
-    ...     _ = file.write_bytes(b"age,ill\\n24,flu\\n")
-    ...     list(raw_parts(file))
+    >>> list(raw_parts("data.csv", b"age,ill\\n24,flu\\n"))
     [('file', b'age,ill\\n24,flu\\n')]
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise TableError(f"{path.name} cannot be read: {error.strerror}") from None
     yield "file", content
+    path = Path(name)
     form = path.suffix.lower()
     if form == ".npz":
         yield from _members(path, content)

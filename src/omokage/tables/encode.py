@@ -11,13 +11,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..errors import TableError
+from ..errors import InputError, TableError
 from .table import Table
 
 Scale = Literal["range", "std", "none"]
 SCALES: tuple[Scale, ...] = ("range", "std", "none")
 MOST = 1e150  # squares of larger numbers overflow
 MOST_CATEGORIES = 64  # one column each; rarer values of a richer column share what is left
+
+
+def check_scale(scale: object) -> None:
+    """Refuse a scale that there is not."""
+    if scale not in SCALES:
+        raise InputError(f"the scale can be {', '.join(SCALES)}, not {scale!r}")
 
 
 def encode(table: Table, names: list[str], scale: Scale, ordinal: bool) -> NDArray[np.float64]:
@@ -27,8 +33,6 @@ def encode(table: Table, names: list[str], scale: Scale, ordinal: bool) -> NDArr
     deviation. A category becomes one column of ranks for groupers that cut along axes (``ordinal``), else a column per
     value in which unlike rows are one apart. A missing number is filled with the mean and marked in a column of its own.
     """
-    if scale not in SCALES:
-        raise TableError(f"the scale can be {', '.join(SCALES)}, not {scale!r}")
     parts: list[NDArray[np.float64]] = []
     for name in names:
         column, kind = table.frame[name], table.kinds[name]

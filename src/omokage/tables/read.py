@@ -41,8 +41,7 @@ def read_table(
         The columns' names, for a file without a header; with ``header=True`` they replace the first line.
     """
     path = Path(path)
-    form = FORMATS.get(path.suffix.lower())
-    if form is None:
+    if path.suffix.lower() not in FORMATS:
         raise TableError(f"{path.name}: the ending must be one of {', '.join(FORMATS)}")
     try:
         if path.is_dir():
@@ -50,6 +49,12 @@ def read_table(
         content = path.read_bytes()
     except OSError as error:
         raise TableError(f"{path.name} cannot be read: {error.strerror}") from None
+    return with_kinds(table_of(path, content, header=header, names=names), kinds or {})
+
+
+def table_of(path: Path, content: bytes, *, header: bool | None = None, names: Sequence[str] | None = None) -> Table:
+    """The table that these bytes of a file hold; see :func:`read_table`."""
+    form = FORMATS[path.suffix.lower()]
     if not content:
         raise TableError(f"{path.name} is empty")
     if form == "csv":
@@ -62,8 +67,7 @@ def read_table(
         table = _read_columns(path, content, header)
     if not table.frame.width or not table.frame.height:
         raise TableError(f"{path.name} has no rows")
-    sha256 = hashlib.sha256(content).hexdigest()
-    return with_kinds(Table(**{**vars(table), "sha256": sha256}), kinds or {})
+    return Table(**{**vars(table), "sha256": hashlib.sha256(content).hexdigest()})
 
 
 def with_kinds(table: Table, kinds: Mapping[str, Kind]) -> Table:

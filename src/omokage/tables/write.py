@@ -1,4 +1,4 @@
-"""Writing a released frame in the form its input had, and reading the written bytes back cell by cell."""
+"""Writing a released frame in the form its input had."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ..errors import OutputError, TableError
+from ..errors import OutputError
 from .table import Table
 
 SUFFIX = {"csv": ".csv", "parquet": ".parquet", "feather": ".feather", "npy": ".npy", "npz": ".npz"}
@@ -87,15 +87,3 @@ def _plain(column: pl.Series) -> np.ndarray:
     """A NumPy array without Python objects: text becomes fixed-width text."""
     values: np.ndarray = column.to_numpy()
     return np.array(column.cast(pl.String).fill_null("").to_list(), dtype=np.str_) if values.dtype == object else values
-
-
-def read_written(path: Path) -> pl.DataFrame:
-    """The cells of a written release: text for CSV and TSV, typed otherwise."""
-    from .read import read_cells, read_table
-
-    if path.suffix not in (".csv", ".tsv"):
-        return read_table(path, header=True).frame  # the release has been checked; its names are its own
-    try:
-        return read_cells(path, path.read_bytes())[0]
-    except OSError as error:
-        raise TableError(f"{path.name} cannot be read: {error.strerror}") from None

@@ -6,45 +6,26 @@ about 2 %. LATENT's codes are the encoder's guess, whatever the release's steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faces.folder import POSE_WEIGHT
-from ...faces.maps import group_map
-from ...faces.portrait import Portrait
-from ...faces.pose import pose_of
-from .way import Way
+from .published import PublishedMaps
 
 SUMS = 8192
 
-Coder = Callable[[Portrait, NDArray[np.float32]], NDArray[np.float32]]  # of a portrait and what ArcFace says of it
 
-
-def coders(way: Way, shape: NDArray[np.float64]) -> dict[str, Coder]:
-    """The release's own maps, fitted to this mean shape; without one whose networks were not given, and each once."""
-    found: dict[str, Coder] = {}
-    if way.missing("group") is None:
-        found["group_code"] = _group_coder(way)
-    if way.missing("synthesis") is None and not (way.group == way.synthesis == "latent"):
-        found["synthesis_code"] = _coder(replace(way, steps=0).synthesis_map([shape]))
+def attacking_maps(maps: PublishedMaps) -> dict[str, Any]:
+    """The release's own maps by what their codes are called, not fitted; without one that is not at hand, and each once."""
+    found: dict[str, Any] = {}
+    if maps.missing("group") is None:
+        found["group_code"] = maps.make("group", steps=0)
+    same = maps.name("group") == maps.name("synthesis") == "latent"
+    if maps.missing("synthesis") is None and not same:
+        found["synthesis_code"] = maps.make("synthesis", steps=0)
     return found
-
-
-def _group_coder(way: Way) -> Coder:
-    if way.group == "recognition":
-        return lambda portrait, who: np.append(who, np.float32(POSE_WEIGHT * pose_of(portrait.points)[0]))
-    if way.group == "latent":
-        return _coder(replace(way, synthesis="latent", steps=0).synthesis_map([np.zeros((1, 2))]))
-    return _coder(group_map(way.group, way.networks))
-
-
-def _coder(made: Any) -> Coder:
-    return lambda portrait, _: sketched(made.encode(portrait))
 
 
 def sketched(code: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -6,7 +6,7 @@ is removed at the end; every different released picture is measured once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,24 +15,25 @@ import cv2
 import numpy as np
 
 from ...base.matrix import Labels
+from ...base.progress import Progress, silent
 from ...base.scratch import scratch
 from ...errors import InputError, MapError, VerificationError
 from ...faces.image import Picture, decoded, encode_picture
 from ...faces.listing import Photo, list_photos
 from ...faces.maps import OURS, Networks, require_networks
-from ...faces.survey import Found, Look, survey
-from ...faces.written import FOLDER, classes_of_pictures
+from ...faces.pictures import FOLDER, classes_of_written
+from ...faces.survey import FaceRecord, SurveySettings, survey
 from ...release.certificate import Certificate
 from ...release.certificate import Found as Counted
+from ...release.contents import Contents
 from ...release.counting import count
 from ...release.key import read_key
 from ...release.verify import verify
 from .figures import FaceEvaluation, Measured, Pair, calibrations, figures
 from .labels import Agreement, LabelDistance, agreements, label_distances, read_labels
 from .measure import LEAST, attribute_labels, measure
-from .way import Way
+from .published import WHICH, PublishedMaps
 
-Progress = Callable[[str, int, int], None]
 SAMPLE = 100  # faces sent through the map without averaging, at most
 JUDGES = ("arcface", "facenet", "dlib-resnet", "inception")  # the networks that judge
 SHOWN, _SIDE = 8, 160  # pictures to show, and their side
@@ -66,7 +67,8 @@ def link_faces(release: Path, key: Path) -> FaceLink:
     if not result.passed:
         failed = ", ".join(check.name for check in result.checks if not check.passed)
         raise VerificationError(f"the release does not keep its promise ({failed}), so it is not evaluated")
-    names, classes = classes_of_pictures(release / FOLDER)
+    paths = sorted(file.path for file in certificate.files)
+    names, classes = [path.removeprefix(f"{FOLDER}/") for path in paths], classes_of_written(Contents(release), paths)
     if secret.faces is None or [names[row] for row in secret.rows] != secret.faces.files:
         raise InputError(f"{key.name} does not link every released face once")
     rows, by_name = secret.place, secret.persons_by_row()
@@ -91,7 +93,7 @@ def evaluate_faces(
     networks: Networks = OURS,
     keep_originals: bool = False,
     workers: int = 2,
-    progress: Progress = lambda stage, done, of: None,
+    progress: Progress = silent,
 ) -> FaceEvaluation:
     """Attack a release of faces, and measure how good its pictures are.
 
@@ -104,20 +106,18 @@ def evaluate_faces(
     keep_originals : keep eight originals, to be shown beside what became of them; for the owner's eyes alone
     """
     link = link_faces(release, key)
-    way = Way.of(link.certificate, networks)
+    maps = PublishedMaps.of(link.certificate, networks)
     there = {photo.name: photo for photo in list_photos(photos)}
     missing = len({name for name in link.photos if name not in there})
     if missing:
         of = len(set(link.photos))
         raise InputError(f"{missing} of the {of} photos that the key names are not in {photos}: give the folder they came from")
     given = None if labels is None else read_labels(labels, link.photos)
-    sample, notes = _sample(link, way)
-    require_networks(way.group, way.synthesis, way.steps, networks, JUDGES)
+    sample, notes = _sample(link, maps)
+    require_networks(*_at_hand(maps), judges=JUDGES)
     with scratch() as work:
-        found = _seen_again([there[name] for name in dict.fromkeys(link.photos)], link, way, work, workers, progress)
-        originals, released, unaveraged = measure(
-            found, link.pictures, sample, way, work, workers, lambda done, of: progress("measuring faces", done, of)
-        )
+        found = _seen_again([there[name] for name in dict.fromkeys(link.photos)], link, maps, work, workers, progress)
+        originals, released, unaveraged = measure(found, link.pictures, sample, maps, workers, progress)
         pairs = _pairs(found, link, keep_originals)
     agreement, distances, source = _labels(originals, released, link, given)
     return FaceEvaluation(
@@ -125,7 +125,7 @@ def evaluate_faces(
         link.found,
         len(found),
         len(np.unique(link.persons)),
-        "the calm ground" if way.calm else "their own background",
+        "a plain ground" if maps.plain_ground else "their own background",
         figures(originals, released, link.groups, link.persons, link.persons),
         None
         if unaveraged is None
@@ -139,25 +139,33 @@ def evaluate_faces(
     )
 
 
-def _sample(link: FaceLink, way: Way) -> tuple[list[int], tuple[str, ...]]:
+def _sample(link: FaceLink, maps: PublishedMaps) -> tuple[list[int], tuple[str, ...]]:
     """Which faces are sent through the map one by one; none, with a note, where the map is not there."""
     notes = tuple(
         f"The release was not attacked in the codes of its own {which} map: {reason}."
-        for which in ("group", "synthesis")
-        if (reason := way.missing(which)) is not None
+        for which in WHICH
+        if (reason := maps.missing(which)) is not None
     )
     try:
-        way.synthesis_map()
+        maps.make("synthesis")
     except (MapError, ImportError) as error:
         return [], (f"The un-averaged baseline is missing: {error}.", *notes)
     n = len(link.photos)
     return sorted(np.random.default_rng(0).choice(n, min(n, SAMPLE), replace=False).tolist()), notes
 
 
-def _seen_again(photos: list[Photo], link: FaceLink, way: Way, work: Path, workers: int, progress: Progress) -> list[Found]:
+def _at_hand(maps: PublishedMaps) -> list[Any]:
+    """The release's maps whose networks were given, or are ours."""
+    return [maps.make(which) for which in WHICH if maps.missing(which) is None]
+
+
+def _seen_again(
+    photos: list[Photo], link: FaceLink, maps: PublishedMaps, work: Path, workers: int, progress: Progress
+) -> list[FaceRecord]:
     """The faces of the key's records, in its order."""
-    look = Look(max(way.size, LEAST), way.every_face, way.aligned, None)
-    found, _ = survey(photos, work, look, workers, lambda done, of: progress("finding faces", done, of))
+    method = maps.method
+    settings = SurveySettings(max(method.size, LEAST), method.every_face, method.aligned, None)
+    found, _ = survey(photos, work, settings, workers, progress)
     if [photos[face.photo].name for face in found] != list(link.photos):
         raise InputError(
             f"the key names {len(link.photos)} faces, but {len(found)} are found in the same photos now: were they changed?"
@@ -180,7 +188,7 @@ def _labels(
     return agreement, label_distances(before, names, link.groups), "predicted"
 
 
-def _pairs(found: Sequence[Found], link: FaceLink, keep_originals: bool) -> tuple[Pair, ...]:
+def _pairs(found: Sequence[FaceRecord], link: FaceLink, keep_originals: bool) -> tuple[Pair, ...]:
     """Pictures to show: one member of every group first, then a second."""
     order, sizes = np.argsort(link.groups, kind="stable"), np.bincount(link.groups)
     turn = np.empty(len(order), np.int64)  # 0 for a group's first record, 1 for its second, …

@@ -8,27 +8,27 @@ release is. FID and labels compare pictures of one size and before one ground.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import networks
-from ...base.workers import spread
+from ...base.progress import Progress, silent
+from ...base.workers import in_parallel
 from ...errors import OmokageError
 from ...faces.image import Picture, decoded
-from ...faces.maps.mesh import mesh_points
-from ...faces.maps.morph import ground
+from ...faces.maps.ground import ground
 from ...faces.portrait import Portrait
 from ...faces.recognize import RECOGNIZERS
-from ...faces.survey import Found
-from .codes import Coder, coders
+from ...faces.survey import FaceRecord, Portraits
+from .codes import attacking_maps, sketched
 from .figures import Measured
-from .way import Way
+from .published import PublishedMaps
 
 LEAST = 256  # side of the crops in which recognizers see originals, at least
 _MEAN_OF = 512  # faces that a mean shape is taken from: some hundreds are as good as all
@@ -40,7 +40,7 @@ def attribute_network() -> Any:
     try:
         from ...faces.maps.attribute import Attribute
 
-        return Attribute()
+        return Attribute().fit([])
     except (ImportError, OmokageError, OSError):
         return None
 
@@ -62,97 +62,95 @@ def _instruments() -> dict[str, Any]:
     }
 
 
-def _measured(face: Portrait, whole: Picture, found: bool, way: Way, means: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Setting:
+    """What all measurements of a release share: small, as it goes to every process once.
+
+    size : side of the pictures. plain_ground : what originals are put before. points : mean landmarks in units of the side.
+    maps : the release's own maps, fitted, that code faces. synthesis : the fitted synthesis map, or None.
+    """
+
+    size: int
+    plain_ground: bool
+    points: NDArray[np.float64]
+    maps: dict[str, Any]
+    synthesis: Any
+
+    @classmethod
+    def of(cls, found: Sequence[FaceRecord], maps: PublishedMaps, unaveraged: bool) -> Setting:
+        """Mean landmarks and fitted maps, from a sample of the originals."""
+        sample, size = found[:: max(1, len(found) // _MEAN_OF)], maps.method.size
+        points = np.mean([portrait.points / portrait.size for portrait in Portraits(sample)], axis=0)
+        own = {name: made.fit(Resized(sample, size)) for name, made in attacking_maps(maps).items()}
+        synthesis = maps.make("synthesis").fit(Resized(sample, size)) if unaveraged else None
+        return cls(size, maps.plain_ground, points, own, synthesis)
+
+
+class Resized(Portraits):
+    """Portraits at another size."""
+
+    def __init__(self, faces: Sequence[FaceRecord], size: int) -> None:
+        super().__init__(faces)
+        self.size = size
+
+    def __iter__(self) -> Iterator[Portrait]:
+        return (portrait.at(self.size) for portrait in super().__iter__())
+
+
+def _measured(face: Portrait, whole: Picture, found: bool, setting: Setting) -> dict[str, Any]:
     """Recognizers and the release's own maps look at the face by its points; Inception and the labels' network at ``whole``."""
     tools, network = _instruments(), attribute_network()
     out = {name: tools[name].embed(face.crop, face.points) for name in RECOGNIZERS}
     out |= {"found": np.array(found), "inception": tools["inception"].features(np.ascontiguousarray(whole)[None])[0]}
-    small = resized(face, way.size)
-    out |= {name: code(small, out["arcface"]) for name, code in _coders(way, means).items()}
+    small = replace(face.at(setting.size), embedding=out["arcface"])
+    out |= {name: sketched(made.transform([small])[0]) for name, made in setting.maps.items()}
     return out if network is None else out | {"attributes": network.many(whole[None])[0]}
 
 
-def _measure_picture(picture: Picture, way: Way, means: Path) -> dict[str, Any]:
+def _measure_picture(picture: Picture, setting: Setting) -> dict[str, Any]:
     """A released picture, or one as it would be released."""
     faces = _instruments()["finder"].find(picture)
-    points = faces[0].points if faces else _means(means)["points"] * len(picture)
+    points = faces[0].points if faces else setting.points * len(picture)
     portrait = Portrait(picture, points, _instruments()["parser"].parse(picture))
-    return _measured(portrait, picture, bool(faces), way, means)
+    return _measured(portrait, picture, bool(faces), setting)
 
 
-def _measure_original(portrait: Portrait, way: Way, means: Path) -> dict[str, Any]:
-    small = resized(portrait, way.size)
-    whole = np.round(small.on(ground(small.size))).astype(np.uint8) if way.calm else small.crop
-    return _measured(portrait, whole, True, way, means)
+def _measure_original(portrait: Portrait, setting: Setting) -> dict[str, Any]:
+    small = portrait.at(setting.size)
+    whole = np.round(small.on(ground(small.size))).astype(np.uint8) if setting.plain_ground else small.crop
+    return _measured(portrait, whole, True, setting)
 
 
-def resized(portrait: Portrait, size: int) -> Portrait:
-    """The portrait at another size."""
-    if portrait.size == size:
-        return portrait
-    how, factor = cv2.INTER_AREA if portrait.size > size else cv2.INTER_CUBIC, size / portrait.size
-    crop, parts = (cv2.resize(layer, (size, size), interpolation=how) for layer in (portrait.crop, portrait.parts))
-    return Portrait(np.asarray(crop), (portrait.points + 0.5) * factor - 0.5, np.asarray(parts))
-
-
-@lru_cache(maxsize=1)
-def _means(path: Path) -> dict[str, NDArray[Any]]:
-    with np.load(path, allow_pickle=False) as stored:
-        return dict(stored)
-
-
-@lru_cache(maxsize=1)
-def _synthesis(way: Way, path: Path) -> Any:
-    return way.synthesis_map([_means(path)["shape"]])
-
-
-@lru_cache(maxsize=1)
-def _coders(way: Way, path: Path) -> dict[str, Coder]:
-    return coders(way, _means(path)["shape"])
-
-
-def _measure_one(kind: str, index: int, what: Found | Path, way: Way, means: Path) -> tuple[str, int, dict[str, Any]]:
-    """One picture of any kind; small, as it goes from process to process."""
+def _measure_one(setting: Setting, kind: str, index: int, what: FaceRecord | Path) -> tuple[str, int, dict[str, Any]]:
+    """One picture of any kind."""
     if isinstance(what, Path):
-        return kind, index, _measure_picture(decoded(what.read_bytes()).copy(), way, means)
+        return kind, index, _measure_picture(decoded(what.read_bytes()).copy(), setting)
     portrait = what.portrait()
     if kind == "original":
-        return kind, index, _measure_original(portrait, way, means)
-    synthesis = _synthesis(way, means)
-    return kind, index, _measure_picture(synthesis.decode(synthesis.encode(resized(portrait, way.size))), way, means)
-
-
-def keep_means(found: Sequence[Found], way: Way, target: Path) -> Path:
-    """Mean landmarks and mean shape, in units of the side, as a file that every process reads."""
-    points, shapes = [], []
-    for face in found[:: max(1, len(found) // _MEAN_OF)]:
-        portrait = face.portrait()
-        points.append(portrait.points / portrait.size)
-        shapes.append(mesh_points(resized(portrait, way.size)))
-    np.savez(target, points=np.mean(points, 0), shape=np.mean(shapes, 0))
-    return target
+        return kind, index, _measure_original(portrait, setting)
+    (picture,) = setting.synthesis.inverse_transform(setting.synthesis.transform([portrait.at(setting.size)]))
+    return kind, index, _measure_picture(picture, setting)
 
 
 def measure(
-    found: Sequence[Found],
+    found: Sequence[FaceRecord],
     pictures: Sequence[Path],
     sample: Sequence[int],
-    way: Way,
-    work: Path,
+    maps: PublishedMaps,
     workers: int,
-    progress: Callable[[int, int], None],
+    progress: Progress = silent,
 ) -> tuple[Measured, Measured, Measured | None]:
     """Originals, released pictures, and a sample of the originals sent through the synthesis map (None if it is empty)."""
-    means = keep_means(found, way, work / "means.npz")
-    parts: list[tuple[str, Sequence[Found | Path]]] = [
+    setting = Setting.of(found, maps, unaveraged=bool(sample))
+    parts: list[tuple[str, Sequence[FaceRecord | Path]]] = [
         ("original", found), ("released", pictures), ("unaveraged", [found[i] for i in sample])
     ]  # fmt: skip
     rows: dict[str, list[dict[str, Any]]] = {kind: [{}] * len(each) for kind, each in parts}
     total = sum(len(each) for each in rows.values())
-    tasks = ((kind, i, what, way, means) for kind, each in parts for i, what in enumerate(each))
-    progress(0, total)
-    for done, (kind, i, row) in enumerate(spread(_measure_one, tasks, workers), 1):
+    tasks = ((kind, i, what) for kind, each in parts for i, what in enumerate(each))
+    progress("measuring faces", 0, total)
+    for done, (kind, i, row) in enumerate(in_parallel(_measure_one, tasks, workers, shared=(setting,)), 1):
         rows[kind][i] = row
-        progress(done, total)
+        progress("measuring faces", done, total)
     unaveraged = Measured.stacked(rows["unaveraged"]) if len(sample) else None
     return Measured.stacked(rows["original"]), Measured.stacked(rows["released"]), unaveraged

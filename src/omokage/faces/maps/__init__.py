@@ -1,34 +1,45 @@
-"""Maps for faces by name: which spaces faces can be grouped in, and which they can be averaged in."""
+"""Maps of faces: the spaces that faces can be grouped in, and those that they can be averaged in.
+
+``FACE_MAPS`` lists them by the names that the command line knows. A map of your own is ``package.module:Class``.
+"""
 
 from __future__ import annotations
 
-import hashlib
+import inspect
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ...base.registry import Entry, Registry
 from ...errors import InputError, MapError
-from .morph import Direct, Morph
 
-GROUP_MAPS = {
-    "recognition": "RECOGNITION (ArcFace embedding, with the turn of the head)",
-    "attribute": "ATTRIBUTE (predicted chances of 14 attributes)",
-    "latent": "LATENT (styles of a generator, W+)",
-    "direct": "DIRECT (32 × 32 pixels before one ground)",
-}
-SYNTHESIS_MAPS = ("morph", "latent", "direct")
-CODED = ("latent",)  # synthesis maps whose numbers are small and dear to make
+_GROUP, _BOTH = frozenset({"group", "cache"}), frozenset({"group", "synthesize"})
+FACE_MAPS = Registry(
+    "face map",
+    Entry(
+        "recognition", "omokage.faces.maps.recognition:Recognition", "ArcFace's embedding, and the turn of the head", can=_GROUP
+    ),
+    Entry("attribute", "omokage.faces.maps.attribute:Attribute", "predicted chances of 14 attributes", can=_GROUP),
+    Entry("latent", "omokage.faces.maps.latent:Latent", "styles of a generator, W+", can=_BOTH | {"cache"}),
+    Entry("direct", "omokage.faces.maps.direct:Direct", "pixels before a plain ground; 32 × 32 to group in", can=_BOTH),
+    Entry(
+        "morph", "omokage.faces.maps.morph:Morph", "shape and texture, each averaged on its own", can=frozenset({"synthesize"})
+    ),
+    error=MapError,
+    methods=("fit", "transform"),
+)
+_GROUP_SIDE = 32  # of DIRECT's pictures where they are only grouped
 
-_NO_WAY_BACK = {
-    "recognition": "recognition has no way back from its numbers to a face",
-    "attribute": "attribute has no way back: fourteen chances do not make a face, as it has no decoder",
-}
+
+def caches(mapping: Any) -> bool:
+    """Whether the codes of a map are kept; those of your own class are not, because its code may change."""
+    name = FACE_MAPS.name_of(mapping)
+    return name in FACE_MAPS and ("cache" in FACE_MAPS.entry(name).can or getattr(mapping, "size", 0) == _GROUP_SIDE)
 
 
 @dataclass(frozen=True)
 class Networks:
-    """Files of somebody's own networks, instead of those that ship or the zoo has.
+    """Files of your own networks, instead of those that ship or the zoo has.
 
     generator : a StyleGAN2 (.pkl, .pt). encoder : what ``omokage faces train-encoder`` made for it, or for the published
     generator. attributes : what ``omokage faces train-attributes`` made. A folder stands for the file that training wrote there.
@@ -48,66 +59,36 @@ class Networks:
         if self.generator is not None and self.encoder is None:
             raise InputError("your own generator needs its encoder: omokage faces train-encoder --generator FILE makes it")
 
-    @cached_property
-    def digests(self) -> dict[str, str]:
-        """SHA-256 of each file given."""
-        given = {name: path for name, path in asdict(self).items() if path is not None}
-        return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in given.items()}
+    @property
+    def options(self) -> dict[str, Path | None]:
+        """The files, by the options of the maps that take them."""
+        return {"generator": self.generator, "encoder": self.encoder, "weights": self.attributes}
 
 
 OURS = Networks()
 
 
-def require_networks(
-    group_map: str, synthesis_map: str, steps: int = 0, networks: Networks = OURS, judges: tuple[str, ...] = ()
-) -> None:
+def make_face_map(text: str, *, group: bool = False, networks: Networks = OURS, **settings: Any) -> Any:
+    """A face map by its name; of the settings (size, texture, steps …) and networks it is given those that it takes."""
+    ability = "group" if group else "synthesize"
+    name = text.partition(":")[0]
+    if name in FACE_MAPS and ability not in FACE_MAPS.entry(name).can:
+        raise MapError(
+            f"{name} cannot {'group' if group else 'draw a face from its numbers'}: choose {_able(ability)}"
+            + ("" if group else f", and give {name} as the group map")
+        )
+    chosen = settings | networks.options | ({"size": _GROUP_SIDE} if group and name == "direct" else {})
+    taken = inspect.signature(FACE_MAPS.class_of(text)).parameters
+    return FACE_MAPS.make(text, **{option: value for option, value in chosen.items() if option in taken})
+
+
+def _able(ability: str) -> str:
+    return ", ".join(entry.name for entry in FACE_MAPS.able(ability))
+
+
+def require_networks(*maps: Any, judges: tuple[str, ...] = ()) -> None:
     """Fetch every network that such a run needs, so that one that cannot be had is noticed before the work and not after it."""
     from ...networks import get
 
-    used = {group_map, synthesis_map}
-    wanted = ["scrfd", "dlib-68", "bisenet", *judges]
-    if used & {"recognition", "latent"}:
-        wanted.append("arcface")
-    if "latent" in used and networks.generator is None:
-        wanted.append("mobilestylegan")
-    if "latent" in used and steps:
-        wanted.append("vgg")
-    for name in dict.fromkeys(wanted):
+    for name in dict.fromkeys(["scrfd", "dlib-68", "bisenet", *judges, *(n for m in maps for n in getattr(m, "networks", ()))]):
         get(name)
-
-
-def face_map(name: str, size: int, texture: float = 1.0, steps: int = 0, networks: Networks = OURS) -> Any:
-    """A synthesis map for faces by its name."""
-    if name == "morph":
-        return Morph(size, texture)
-    if name == "direct":
-        return Direct(size)
-    if name == "latent":
-        return _latent(size, steps, networks)
-    if name in _NO_WAY_BACK:
-        raise MapError(
-            f"{_NO_WAY_BACK[name]}, so it can group but not synthesize: give it as --group-map, and one of "
-            f"{', '.join(SYNTHESIS_MAPS)} as --synthesis-map"
-        )
-    raise MapError(f"there is no synthesis map {name!r} for faces: they are {', '.join(SYNTHESIS_MAPS)}")
-
-
-def _latent(size: int, steps: int, networks: Networks) -> Any:
-    from ...networks.generator import load_generator
-    from .encoder import Encoder
-    from .latent import Latent
-
-    generator = None if networks.generator is None else load_generator(networks.generator)
-    encoder = None if networks.encoder is None else Encoder.load(networks.encoder)
-    return Latent(size, steps, generator=generator, encoder=encoder)
-
-
-def group_map(name: str, networks: Networks = OURS) -> Any:
-    """A map that faces are grouped in, where it looks at the portrait; recognition looks at the photo, in the survey."""
-    if name == "attribute":
-        from .attribute import Attribute
-
-        return Attribute(networks.attributes)
-    if name == "direct":
-        return Direct(32)
-    raise MapError(f"there is no group map {name!r} that looks at portraits")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,6 +31,7 @@ except ImportError:
 from ...networks.resnet import Bottleneck, ResNet
 from ..image import Picture
 from ..portrait import Portrait
+from .base import FaceMap
 
 # CelebA's, in its order
 LABELS = (
@@ -44,10 +46,6 @@ GROUP_LABELS = (
     "Bald", "Bangs", "Black_Hair", "Blond_Hair", "Brown_Hair", "Eyeglasses", "Goatee", "Gray_Hair", "Heavy_Makeup", "Male",
     "No_Beard", "Smiling", "Wearing_Hat", "Young",
 )  # fmt: skip
-NO_WAY_BACK = (
-    "attribute has no way back: many faces share the same hair, age and smile, and no network draws one from them; so it can "
-    "group but not synthesize: give it as --group-map, and morph, latent or direct as --synthesis-map"
-)
 SHIPPED = Path(__file__).parent / "weights" / "attributes.safetensors"
 
 Backbone = Literal["resnet50", "compact"]
@@ -166,29 +164,40 @@ def as_input(faces: NDArray[np.uint8]) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(faces)).permute(0, 3, 1, 2).float().contiguous(memory_format=torch.channels_last)
 
 
-class Attribute:
+class Attribute(FaceMap):
     """The ATTRIBUTE group map.
 
     Parameters
     ----------
     weights : Path, optional
-        What ``omokage faces train-attributes`` wrote (``attributes.safetensors``); the shipped compact network if left out.
+        What ``omokage faces train-attributes`` wrote (``attributes.safetensors``); the compact network that ships if left out.
     labels : sequence of str
         The labels to group by: the paper's 14.
     """
 
     def __init__(self, weights: Path | None = None, labels: Sequence[str] = GROUP_LABELS) -> None:
         self.weights = weights
-        self.labels = tuple(labels)
-        self._net = AttributeNet.load(SHIPPED if weights is None else weights)
+        self.labels = labels
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the network, which every process loads for itself."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    @cached_property
+    def _net(self) -> AttributeNet:
+        return AttributeNet.load(SHIPPED if self.weights is None else self.weights)
+
+    @cached_property
+    def _chosen(self) -> list[int]:
         unknown = [label for label in self.labels if label not in self._net.labels]
         if unknown:
             told = ", ".join(self._net.labels)
             raise MapError(f"the attribute network was not trained to tell {unknown[0]!r}: it tells {told}")
-        self._chosen = [self._net.labels.index(label) for label in self.labels]
+        return [self._net.labels.index(label) for label in self.labels]
 
-    def fit(self, shapes: Any) -> Attribute:
-        """Nothing to learn: the network is trained beforehand."""
+    def fit(self, portraits: Sequence[Portrait], y: Any = None) -> Attribute:
+        """Nothing is learned: the network is trained beforehand. Labels that it does not know are refused."""
+        _ = self._chosen
         return self
 
     @property

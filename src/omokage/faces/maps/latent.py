@@ -12,8 +12,9 @@ groups' means and sizes, or by default the mean style.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,17 +25,17 @@ from ... import networks
 from ...errors import MapError
 from ...networks.generator import FaceGenerator, load_generator
 from ...networks.vgg import VGG
-from ..align import Points
 from ..image import Picture
 from ..portrait import Portrait
 from ..recognize import ArcFace
+from .base import SynthesisMap
 from .encoder import Embeds, Encoder, describe, shipped
 from .inversion import Inversion, State
 
 _MOST = 3.0  # a deviation is never lengthened more: what is left of it by then is chance rather than the group
 
 
-class Latent:
+class Latent(SynthesisMap):
     """The LATENT map of faces. Groups and synthesizes.
 
     Parameters
@@ -47,7 +48,7 @@ class Latent:
         How much of the spread that averaging takes away is given back, 0 (none) … 1 (as far as a single face's).
     centre : vector, optional
         Where deviations are measured from; give the mean of all vectors of a release. None is the generator's mean style.
-    generator, encoder : optional
+    generator, encoder : network or its file, optional
         Others than the zoo's MobileStyleGAN and the encoder that ships; an encoder belongs to its generator.
     """
 
@@ -57,16 +58,14 @@ class Latent:
         steps: int = 0,
         spread: float = 0.85,
         centre: NDArray[np.float32] | None = None,
-        generator: FaceGenerator | None = None,
-        encoder: Encoder | None = None,
+        generator: FaceGenerator | Path | None = None,
+        encoder: Encoder | Path | None = None,
     ) -> None:
         if not 0 <= spread <= 1 or steps < 0:
             raise MapError(f"spread={spread}, steps={steps}: the spread has to lie between 0 and 1, steps be 0 or more")
-        drawn = 1024 if generator is None else generator.size
+        drawn = 1024 if generator is None or isinstance(generator, Path) else generator.size
         if size < 1 or drawn % size:
             raise MapError(f"size={size}: LATENT draws {drawn} pixels, so the size has to divide {drawn}")
-        if generator is not None and encoder is not None and tuple(encoder.groups.tolist()) != generator.groups:
-            raise MapError("the encoder was made for another generator: train one for this")
         self.size = size
         self.steps = steps
         self.spread = spread
@@ -74,17 +73,34 @@ class Latent:
         self.generator = generator
         self.encoder = encoder
 
-    def fit(self, shapes: Iterable[Points]) -> Latent:
-        """Nothing to learn: the generator knows what faces are."""
+    @property
+    def networks(self) -> tuple[str, ...]:
+        drawing = () if self.generator is not None else ("mobilestylegan",)
+        return ("arcface", *drawing, *(("vgg",) if self.steps else ()))
+
+    def fit(self, portraits: Sequence[Portrait], y: Any = None) -> Latent:
+        """Nothing is learned: the generator knows what faces are. An encoder of another generator is refused."""
+        if tuple(self._encoder.groups.tolist()) != self._generator.groups:
+            raise MapError("the encoder was made for another generator: train one for this")
+        if self._generator.size % self.size:
+            raise MapError(f"size={self.size}: the generator draws {self._generator.size} pixels: give a divisor of it")
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the networks, which every process loads for itself."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     @cached_property
     def _generator(self) -> FaceGenerator:
-        return self.generator or load_generator()
+        given = self.generator
+        if given is None:
+            return load_generator()
+        return load_generator(given) if isinstance(given, Path) else given
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return self.encoder or shipped()
+        given = self.encoder
+        return shipped() if given is None else Encoder.load(given) if isinstance(given, Path) else given
 
     @cached_property
     def _recognizer(self) -> Embeds:
@@ -96,10 +112,10 @@ class Latent:
 
     def encode(self, portrait: Portrait) -> NDArray[np.float32]:
         """W+ of a portrait as one vector, of 23 · 512 numbers for the published generator."""
-        found: NDArray[np.float32] = self.encode_all([portrait])[0]
+        found: NDArray[np.float32] = self.transform([portrait])[0]
         return found
 
-    def encode_all(self, portraits: Sequence[Portrait]) -> NDArray[np.float32]:
+    def transform(self, portraits: Sequence[Portrait]) -> NDArray[np.float32]:
         """W+ of several portraits, (n, layers · style); with ``steps``, inverted as one batch."""
         seen = np.stack([describe(portrait, self._recognizer) for portrait in portraits])
         with torch.no_grad():

@@ -30,7 +30,7 @@ a vote. Lossy file formats (JPEG, WebP) add errors of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import cv2
@@ -41,9 +41,10 @@ from ...errors import MapError
 from ..align import Points
 from ..image import Picture
 from ..portrait import PARTS, Portrait, decided
+from .base import SynthesisMap
+from .ground import GROUND, ground
 from .mesh import Mesh, face_edge, mesh_points, outline
 
-GROUND = (226.0, 204.0)  # the calm ground: grey, lighter at the top
 _CELLS = 32  # side of the fills
 _NEAR, _FAR = 1.5, 6.0  # how far a fill looks for its part, in cells
 _DETAIL = 3.0  # what is narrower than this, in 256ths of the side, is strengthened
@@ -51,13 +52,7 @@ _RIM = 0.03  # width of the plain rim of a face that is laid into a photo, in si
 _SHARP = 3.0  # how strongly a pixel goes to the part that most members show
 
 
-def ground(size: int) -> NDArray[np.float32]:
-    """The calm ground that takes the background's place."""
-    column = np.linspace(*GROUND, size, dtype=np.float32)
-    return np.broadcast_to(column[:, None, None], (size, size, 3))
-
-
-class Morph:
+class Morph(SynthesisMap):
     """The MORPH synthesis map.
 
     Parameters
@@ -80,7 +75,11 @@ class Morph:
         self.size = size
         self.texture = texture
 
-    def fit(self, shapes: Iterable[Points]) -> Morph:
+    def fit(self, portraits: Sequence[Portrait], y: Any = None) -> Morph:
+        """Take the mean shape of these portraits for the reference."""
+        return self.fit_shapes(mesh_points(portrait) for portrait in portraits)
+
+    def fit_shapes(self, shapes: Iterable[Points]) -> Morph:
         """Take the mean of these shapes (see ``mesh_points``) for the reference."""
         total, number = None, 0
         for shape in shapes:
@@ -229,23 +228,3 @@ def _silhouette(person: NDArray[Any], reference: Points, unit: float) -> NDArray
     beyond = cv2.distanceTransform(inside, cv2.DIST_L2, 5) - cv2.distanceTransform(1 - inside, cv2.DIST_L2, 5)
     edge = np.clip(beyond[1:-1, 1:-1] / (5 * unit) + 0.5, 0, 1)
     return cv2.GaussianBlur(edge, (0, 0), unit)
-
-
-class Direct:
-    """The DIRECT map: pixels as they are, before the calm ground. Groups and synthesizes."""
-
-    def __init__(self, size: int = 256) -> None:
-        self.size = size
-
-    def fit(self, shapes: Iterable[Points]) -> Direct:
-        """Nothing to learn."""
-        return self
-
-    def encode(self, portrait: Portrait) -> NDArray[np.float32]:
-        whole = portrait.on(ground(portrait.size))
-        if portrait.size != self.size:
-            whole = cv2.resize(whole, (self.size, self.size), interpolation=cv2.INTER_AREA)
-        return np.asarray(whole, np.float32).ravel()
-
-    def decode(self, vector: NDArray[Any]) -> Picture:
-        return np.round(np.clip(vector.reshape(self.size, self.size, 3), 0, 255)).astype(np.uint8)

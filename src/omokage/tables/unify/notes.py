@@ -9,12 +9,20 @@ import numpy as np
 import polars as pl
 
 from ...base.persons import person_weights
+from ...errors import InputError
 from ..encode import plain_numbers
 from ..table import Kind
 from .columns import Classes, unify_column
 
 Rare = Literal["hide", "show"]
 RARES: tuple[Rare, ...] = ("hide", "show")
+
+
+def check_rare(rare: object) -> None:
+    """Refuse anything but "hide" and "show"."""
+    if rare not in RARES:
+        raise InputError(f"rare can be {', '.join(RARES)}, not {rare!r}")
+
 
 _HIDDEN = {
     "mean": "fewer than {k} {people} have a value, so it was rounded until {k} {people} share it",
