@@ -18,6 +18,7 @@ from test_learn_cli import SCHEMA
 from omokage import cli, errors
 from omokage.cli import evaluate as evaluate_command
 from omokage.cli import faces, learn, options, photo, table
+from omokage.faces.maps import FACE_MAPS
 from omokage.method.grouping import GROUPERS
 from omokage.method.maps import MAPS
 from omokage.networks.generators import GENERATORS
@@ -254,11 +255,14 @@ def test_a_wrong_command_is_one_sentence_and_2(run, words, said):
         (("compare",), "--map", MAPS),
         (("compare",), "--grouping", GROUPERS),
         (("faces", "anonymize"), "--grouping", GROUPERS),
+        (("faces", "anonymize"), "--group-map", FACE_MAPS),
+        (("faces", "anonymize"), "--synthesis-map", FACE_MAPS),
     ],
 )
 def test_pages_list_the_registry(path, option, registry):
     (found,) = [each for each in LEAVES["omokage", *path].params if option in each.opts]
-    for entry in registry.entries:
+    ability = {"--group-map": "group", "--synthesis-map": "synthesize"}.get(option) if registry is FACE_MAPS else None
+    for entry in registry.able(ability) if ability else registry.entries:
         assert entry.usage.replace(",", ", ") in found.help
     assert "package.module:Class" in found.help
 
