@@ -13,7 +13,6 @@ torch = pytest.importorskip("torch")
 cv2 = pytest.importorskip("cv2")
 pytest.importorskip("dlib")
 
-from conftest import fetch  # noqa: E402
 from registered import classes_in  # noqa: E402
 from small_stylegan2 import write_nvidia  # noqa: E402
 
@@ -94,12 +93,13 @@ def test_every_public_recognizer_is_listed():
 
 def test_an_evaluation_measures_with_every_recognizer():
     """The attack of each is named in the figures, and its numbers have a place in what is measured."""
-    from test_face_evaluation import averaged, measured
+    from omokage.evaluate.faces.figures import Measured, calibrations, figures
 
-    from omokage.evaluate.faces.figures import calibrations, figures
-
-    originals, groups = measured(12), np.repeat(np.arange(4), 3)
-    found = figures(originals, averaged(originals, groups), groups, np.arange(12), np.arange(12))
+    rng, groups = np.random.default_rng(0), np.repeat(np.arange(4), 3)
+    said = {name: rng.normal(size=(12, 8)).astype(np.float32) for name in ("inception", *RECOGNIZERS)}
+    originals = Measured(found=np.ones(12, bool), **said)
+    means = {name: each.reshape(4, 3, 8).mean(axis=1) for name, each in said.items()}
+    found = figures(originals, Measured(found=np.ones(4, bool), **means), groups, np.arange(12), np.arange(12))
     assert list(found.attacks) == [entry.name for entry in RECOGNIZERS.able("cosine")]
     assert list(found.codes) == [entry.name for entry in RECOGNIZERS.able("distance")]
     assert list(calibrations(originals, np.arange(12) // 2)) == list(found.attacks)
@@ -155,7 +155,7 @@ def test_contract_of_generators(name, tmp_path):
 
 
 @pytest.mark.parametrize("entry", GENERATORS.able("fetch"), ids=lambda entry: entry.name)
-def test_generators_of_the_zoo_are_loaded_by_name(entry):
+def test_generators_of_the_zoo_are_loaded_by_name(entry, fetch):
     fetch(entry.name)
     assert type(load_generator(entry.name)) is entry.load()
 
