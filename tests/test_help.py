@@ -18,14 +18,14 @@ from test_learn_cli import SCHEMA
 from omokage import cli, errors
 from omokage.cli import evaluate as evaluate_command
 from omokage.cli import faces, learn, options, photo, table
+from omokage.faces.maps import FACE_MAPS
 from omokage.method.grouping import GROUPERS
 from omokage.method.maps import MAPS
 from omokage.networks.generators import GENERATORS
 
 
-def commands(group=None, path=("omokage",)):
+def commands(group, path=("omokage",)):
     """Every command with its words, groups among them."""
-    group = group or typer.main.get_command(cli.app)
     yield path, group
     for name, command in getattr(group, "commands", {}).items():
         if getattr(command, "commands", None):
@@ -34,7 +34,8 @@ def commands(group=None, path=("omokage",)):
             yield (*path, name), command
 
 
-ALL = dict(commands())
+ROOT = typer.main.get_command(cli.app)
+ALL = dict(commands(ROOT))
 LEAVES = {path: command for path, command in ALL.items() if not getattr(command, "commands", None)}
 
 
@@ -59,7 +60,7 @@ def test_every_page_fits_and_cuts_nothing_off(run, monkeypatch, path, width):
     result, shown = page(run, *path[1:], "--help", width=width, monkeypatch=monkeypatch)
     assert result.code == 0
     assert max(len(line) for line in shown.splitlines()) <= width
-    assert "…" not in shown.replace("NAME…", "")  # what does not fit ends in dots
+    assert "…" not in shown  # what does not fit ends in dots
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
@@ -92,7 +93,7 @@ def test_the_page_of_faces_is_that_of_anonymizing(run, monkeypatch):
     assert meant.splitlines()[3:8] == shown.splitlines()[3:8]
     alone, printed = page(run, "faces", monkeypatch=monkeypatch)
     assert printed.strip() == shown.strip()
-    assert alone.code == 2
+    assert alone.code in (0, 2)  # as the library's version has it
     assert run("faces", "photos", "--help").out == run("faces", "anonymize", "--help").out
 
 
@@ -118,14 +119,12 @@ def example_of(command):
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
-def test_every_command_has_an_example_that_it_understands(path):
-    words = example_of(LEAVES[path])
-    group, context = typer.main.get_command(cli.app), None
-    while getattr(group, "commands", None):  # as the command line does, but nothing runs
-        context = group.make_context(words[0], words, parent=context)
-        name, group, words = group.resolve_command(context, [*context._protected_args, *context.args])
-    assert group.name == path[-1]
-    group.make_context(name, words, parent=context)
+def test_every_command_has_an_example_that_it_understands(path, monkeypatch):
+    understood = []
+    monkeypatch.setattr(LEAVES[path], "callback", lambda **given: understood.append(given))  # all but the command itself
+    ROOT.main(example_of(LEAVES[path]), prog_name="omokage", standalone_mode=False)
+    assert len(understood) == 1
+    assert set(understood[0]) >= {option.name for option in LEAVES[path].params}
 
 
 @pytest.fixture
@@ -135,8 +134,6 @@ def desk(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     people = pl.DataFrame({"zip": [f"{z:04d}" for z in rng.integers(100, 140, 40)], "age": rng.integers(20, 70, 40), "name": "x"})
     people.write_csv("patients.csv")
-    wines = {f"acid{i}": rng.gamma(2.0, size=60).round(3) for i in range(4)}
-    pl.DataFrame(wines | {"quality": rng.choice(["good", "bad"], 60)}).write_csv("wines.csv")
     age = rng.integers(0, 100, 800)
     pl.DataFrame({"age": age, "job": rng.choice(["a", "b", "c"], 800), "rich": (age > 55).astype(int)}).write_csv("adult.csv")
     (tmp_path / "adult.toml").write_text(SCHEMA)
@@ -154,9 +151,8 @@ def test_examples_about_tables_run(run, desk):
     run_example(run, "table", more=("--key", "key.json", "--sign", "signing.key"))
     assert "k = " in run_example(run, "verify", more=("--signer", "signing.key.pub")).out
     assert "links" in run_example(run, "evaluate").out
-    run_example(run, "compare", more=("--jobs", "1", "--model", "logistic"))
     assert run_example(run, "faces", "forget").out.startswith("nothing is kept")
-    for made in ("signing.key.pub", "released/certificate.json", "report.html", "compared.html"):
+    for made in ("signing.key.pub", "released/certificate.json", "report.html"):
         assert (desk / made).is_file(), made
 
 
@@ -259,11 +255,14 @@ def test_a_wrong_command_is_one_sentence_and_2(run, words, said):
         (("compare",), "--map", MAPS),
         (("compare",), "--grouping", GROUPERS),
         (("faces", "anonymize"), "--grouping", GROUPERS),
+        (("faces", "anonymize"), "--group-map", FACE_MAPS),
+        (("faces", "anonymize"), "--synthesis-map", FACE_MAPS),
     ],
 )
 def test_pages_list_the_registry(path, option, registry):
     (found,) = [each for each in LEAVES["omokage", *path].params if option in each.opts]
-    for entry in registry.entries:
+    ability = {"--group-map": "group", "--synthesis-map": "synthesize"}.get(option) if registry is FACE_MAPS else None
+    for entry in registry.able(ability) if ability else registry.entries:
         assert entry.usage.replace(",", ", ") in found.help
     assert "package.module:Class" in found.help
 
@@ -319,7 +318,7 @@ def workbench(tmp_path, monkeypatch):
 def test_a_map_and_a_grouper_of_ones_own(run, workbench):
     result = run(
         "table", "t.npy", "-o", "out", "--k", 5, "--quasi", "*", "--map", "std+mymaps:Whiten:3,eps=0.01",
-        "--grouping", "mymaps:InOrder:extra=1",
+        "--grouping", "mymaps:InOrder:extra=1", "--key", "key.json",
     )  # fmt: skip
     assert result.code == 0, result.err
     assert "k = 6 on the written bytes (5 asked" in result.out
@@ -328,7 +327,27 @@ def test_a_map_and_a_grouper_of_ones_own(run, workbench):
     assert [part["name"] for part in method["synthesis_map"]] == ["std", "mymaps:Whiten"]
     sys.modules.pop("mymaps")
     assert run("verify", "out").code == 0
-    assert "mymaps" not in sys.modules  # reading a release imports nothing of what it names
+    judged = run("evaluate", "t.npy", "out", "--key", "key.json")
+    assert judged.code == 0, judged.err
+    assert "is not built in, so a certificate is not enough to rebuild it" in judged.out
+    assert "mymaps" not in sys.modules  # reading a release imports nothing of what it names, though it could be found
+    assert str(workbench) in sys.path
+
+
+def test_ones_own_side_by_side_with_ours(run, workbench):
+    """Settings are tried in processes of their own, which import the user's module too."""
+    frame = pl.DataFrame(np.load("t.npy"), schema=["a", "b", "c", "d"]).with_columns(good=pl.Series(np.arange(60) % 2))
+    frame.write_csv("t.csv")
+    result = run(
+        "compare", "t.csv", "--target", "good", "--html", "page.html", "--k", 5, "--map", "none,mymaps:Whiten:3/pca:2",
+        "--grouping", "mymaps:InOrder", "--model", "logistic", "--jobs", 2,
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    done = [json.loads(line) for line in (workbench / "page.jsonl").read_text().splitlines()]
+    assert {each["name"] for each in done} == {
+        "original", "k=5 mymaps:InOrder in none", "k=5 mymaps:InOrder in mymaps:Whiten:3/pca:2"
+    }  # fmt: skip
+    assert not any("failed" in each["outcome"] for each in done), done
 
 
 def test_as_a_stranger_runs_it(workbench):

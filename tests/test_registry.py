@@ -9,6 +9,7 @@ import pytest
 
 from omokage.base.registry import Entry, Registry
 from omokage.errors import InputError, MapError
+from omokage.faces.maps import FACE_MAPS
 from omokage.faces.recognize import RECOGNIZERS
 from omokage.method import UNIFIERS
 from omokage.method.grouping import GROUPERS, parse_grouper
@@ -16,7 +17,7 @@ from omokage.method.maps import MAPS, PCA, parse_map
 from omokage.method.maps.parts import Part, rebuild, rebuild_map
 from omokage.networks.generators import GENERATORS
 
-REGISTRIES = (MAPS, GROUPERS, UNIFIERS, RECOGNIZERS, GENERATORS)
+REGISTRIES = (MAPS, GROUPERS, UNIFIERS, FACE_MAPS, RECOGNIZERS, GENERATORS)
 
 THEIRS = '''
 """A stranger's module."""
@@ -107,6 +108,16 @@ def test_a_kind_may_take_no_classes_of_the_users_own():
     assert not small(own=False).is_own("builtins:list")
 
 
+def test_a_kind_without_methods_takes_functions(theirs):
+    boxes = small()
+    assert boxes.class_of("rich:big") is dict
+    assert boxes.class_of("theirs:run").__name__ == "run"
+    with pytest.raises(InputError, match="theirs:NUMBER is not a box: give a class or a function"):
+        boxes.class_of("theirs:NUMBER")
+    with pytest.raises(InputError, match="there is no box 'crate'"):
+        boxes.class_of("crate")
+
+
 def test_as_a_mapping_it_goes_from_names_to_classes():
     assert MAPS["pca"] is PCA
     assert MAPS.get("umap") is None
@@ -156,7 +167,9 @@ def test_a_certificate_never_causes_an_import(theirs, name):
     with pytest.raises(MapError, match="is not built in"):
         rebuild_map([Part(name)])
     with pytest.raises(MapError, match="is not built in"):
-        rebuild(Part(name), GROUPERS, "grouping")
+        rebuild(Part(name), GROUPERS)
+    with pytest.raises(MapError, match="is not built in"):
+        rebuild(Part(name), FACE_MAPS)
     assert GROUPERS.get(name) is None
     assert name not in UNIFIERS
     assert set(sys.modules) == before
@@ -169,18 +182,23 @@ def test_every_entry_is_whole(registry):
         made = registry[entry.name]
         assert entry.where == f"{made.__module__}:{made.__qualname__}"  # where it is defined, so that its name is found again
         assert registry.name_of(made) == entry.name
-        assert entry.help.endswith(".")
+        assert entry.help
         assert "\n" not in entry.help
         assert all(hasattr(made, method) for method in registry.methods)
 
 
 def test_listing_imports_nothing_heavy():
-    code = (
-        "import sys; from omokage.method import UNIFIERS; from omokage.method.grouping import GROUPERS; "
-        "from omokage.method.maps import MAPS; from omokage.faces.recognize import RECOGNIZERS; "
-        "from omokage.networks.generators import GENERATORS\n"
-        "for each in (MAPS, GROUPERS, UNIFIERS, RECOGNIZERS, GENERATORS): each.choices, list(each), each.able('cosine')\n"
-        "print([m for m in ('numpy', 'scipy', 'sklearn', 'numba', 'polars', 'torch', 'cv2', 'dlib') if m in sys.modules])"
-    )
+    code = """
+import sys
+from omokage.faces.maps import FACE_MAPS
+from omokage.faces.recognize import RECOGNIZERS
+from omokage.method import UNIFIERS
+from omokage.method.grouping import GROUPERS
+from omokage.method.maps import MAPS
+from omokage.networks.generators import GENERATORS
+for each in (MAPS, GROUPERS, UNIFIERS, FACE_MAPS, RECOGNIZERS, GENERATORS):
+    each.choices, list(each), each.able("cosine")
+print([m for m in ("numpy", "scipy", "sklearn", "numba", "polars", "torch", "cv2", "dlib") if m in sys.modules])
+"""
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"

@@ -138,14 +138,9 @@ class Registry(Mapping[str, Any]):
             raise self._unknown(name)
         return self._entries[name]
 
-    def part(self, text: str) -> Any:
-        """The class or function that ``text`` names, not made yet: a name, or ``package.module:Class``."""
-        words = text.strip().split(":")
-        return self._imported(words[0], words[1]) if self.is_own(text) else self.entry(words[0]).load()
-
     def name_of(self, part: Any) -> str:
         """The name of a part's class; ``module:Class`` if it is not listed."""
-        kind = part if isinstance(part, type) else type(part)
+        kind = part if hasattr(part, "__qualname__") else type(part)  # a class or a function, or what was made by a class
         where = f"{kind.__module__}:{kind.__qualname__}"
         return next((entry.name for entry in self.entries if entry.where == where), where)
 
@@ -166,12 +161,18 @@ class Registry(Mapping[str, Any]):
         return self.own and found is not None and found["module"] not in self._entries
 
     def class_of(self, text: str) -> Any:
-        """The class that ``text`` names: one that is listed, or the user's own, which must have this kind's methods."""
-        found = self.part(text)
-        fits = isinstance(found, type) and all(callable(getattr(found, each, None)) for each in self.methods)
-        if self.is_own(text) and not fits:
-            needs = f" that has {' and '.join(self.methods)}" if self.methods else ""
-            raise self.error(f"{':'.join(text.strip().split(':')[:2])} is not a {self.kind}: give a class{needs}")
+        """The class that ``text`` names: one that is listed, or the user's own, which must have this kind's methods.
+
+        Where the kind asks for no methods, a function will do.
+        """
+        if not self.is_own(text):
+            return self.entry(text.strip().partition(":")[0]).load()
+        module, name = text.strip().split(":")[:2]
+        found = self._imported(module, name)
+        fits = all(callable(getattr(found, each, None)) for each in self.methods)
+        if not callable(found) or (self.methods and not (fits and isinstance(found, type))):
+            needs = f"a class that has {' and '.join(self.methods)}" if self.methods else "a class or a function"
+            raise self.error(f"{module}:{name} is not a {self.kind}: give {needs}")
         return found
 
     def make(self, text: str, *first: Any, **given: Any) -> Any:

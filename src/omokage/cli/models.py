@@ -44,7 +44,7 @@ def list_() -> None:
     out.print(table)
 
 
-def get(names: list[str] = typer.Argument(..., metavar="NAME…", help="Names from the list, or all.")) -> None:
+def get(names: list[str] = typer.Argument(..., metavar="NAME", help="Names from the list, or all.")) -> None:
     """Fetch networks; those that are here already are checked."""
     from ..networks import TRAINED, ZOO, trained
     from ..networks import get as fetch

@@ -129,7 +129,7 @@ def _resolved(attack: Any) -> tuple[Attack, str]:
     """Something to call with the view, and its name in words."""
     made = attack
     if isinstance(attack, str):
-        made = ATTACKS.part(attack)
+        made = ATTACKS.class_of(attack)
         made = ATTACKS.make(attack) if isinstance(made, type) else made
     elif isinstance(attack, type):
         made = attack()

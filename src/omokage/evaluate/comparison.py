@@ -58,12 +58,18 @@ class Setting:
         group, slash, synthesis = self.map.partition("/")
         synthesis = synthesis if slash else group
         return Anonymizer(
-            None if self.k is None else parse_grouper(self.grouping, self.k).set_params(n_jobs=1),
+            None if self.k is None else _on_one_thread(parse_grouper(self.grouping, self.k)),
             group_map=parse_map(group) if slash else None,
             synthesis_map=None if synthesis == "none" else parse_map(synthesis),
             noise=None if self.noise is None else parse_noise(self.noise),
             random_state=seed,
         )
+
+
+def _on_one_thread(grouper: Any) -> Any:
+    """A grouper that leaves the other cores to other settings, where it has threads at all."""
+    threaded = hasattr(grouper, "get_params") and "n_jobs" in grouper.get_params()
+    return grouper.set_params(n_jobs=1) if threaded else grouper
 
 
 @dataclass(frozen=True)
