@@ -31,6 +31,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return re.sub(r"\]\((?:\.\./)+docs/", f"]({up}", markdown)
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """Docstrings mark names as Sphinx does, which Markdown shows as it is written."""
+    html = re.sub(r":\w+:<code>~?(?:[\w.]+\.)?(\w+)</code>", r"<code>\1</code>", html)
+    return re.sub(r"``(\w[^`<]*)``", r"\1", html)
+
+
 def command_line() -> Iterator[str]:
     """Every command with its arguments and options, as Markdown."""
     from typer.main import get_command
