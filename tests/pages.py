@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,34 +76,28 @@ def otto(path: Path, rows: int = 200) -> None:
     frame.with_columns(pl.Series("target", [f"Class_{c + 1}" for c in kind])).write_csv(path)
 
 
-ADULT = {
-    "workclass": ["Private", "State-gov", "Self-emp-not-inc"],
-    "education": ["HS-grad", "Bachelors", "Masters"],
-    "marital": ["Never-married", "Divorced", "Married-civ-spouse"],
-    "occupation": ["Sales", "Craft-repair", "Prof-specialty"],
-    "relationship": ["Husband", "Own-child", "Unmarried"],
-    "race": ["White", "Black"],
-    "sex": ["Male", "Female"],
-    "country": ["United-States", "Mexico"],
-}
-ORDER = (
-    "age", "workclass", "weight", "education", "years", "marital", "occupation", "relationship", "race", "sex", "gain", "loss",
-    "hours", "country", "income",
+ADULT = ROOT / "experiments" / "adult.schema.toml"
+ADULT_COLUMNS = (
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race", "sex",
+    "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
 )  # fmt: skip
 
 
 def adult_frame(rows: int) -> pl.DataFrame:
-    """People with the columns of the Adult census table."""
+    """People with the columns of the Adult census table, drawn from its public schema."""
     rng = np.random.default_rng(1)
-    columns: dict[str, object] = {name: rng.choice(values, rows) for name, values in ADULT.items()}
-    columns["age"] = rng.integers(17, 90, rows)
-    columns["weight"] = rng.integers(20_000, 400_000, rows)
-    columns["years"] = rng.integers(1, 17, rows)
-    columns["gain"] = rng.choice([0, 0, 0, 2174, 5178], rows)
-    columns["loss"] = rng.choice([0, 0, 0, 1902], rows)
-    columns["hours"] = rng.integers(10, 70, rows)
-    columns["income"] = rng.choice(["<=50K", ">50K"], rows)
-    return pl.DataFrame(columns).select(ORDER)
+    schema = tomllib.loads(ADULT.read_text(encoding="utf-8"))
+    drawn: dict[str, object] = {
+        "fnlwgt": rng.integers(20_000, 400_000, rows),
+        "education-num": rng.integers(1, 17, rows),
+        "income": rng.choice(schema["target"]["classes"], rows),
+    }
+    for name, column in schema["columns"].items():
+        if "categories" in column:
+            drawn[name] = rng.choice(column["categories"], rows)
+        else:
+            drawn[name] = rng.choice([column["low"], *column["cuts"]], rows)
+    return pl.DataFrame(drawn).select(ADULT_COLUMNS)
 
 
 def party(path: Path) -> None:
@@ -130,7 +125,7 @@ STAND_INS = {
     "adult.csv": lambda path: adult_frame(400).write_csv(path),
     "adult.data": lambda path: adult_frame(400).write_csv(path, include_header=False),
     "new.csv": lambda path: adult_frame(5).drop("income").write_csv(path),
-    "adult.schema.toml": lambda path: path.write_bytes((ROOT / "experiments" / "adult.schema.toml").read_bytes()),
+    "adult.schema.toml": lambda path: path.write_bytes(ADULT.read_bytes()),
     "photos": photos,
     "party.jpg": party,
 }

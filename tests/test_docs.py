@@ -227,7 +227,7 @@ def test_commands_that_are_not_run_are_known():
         command = top
         for word in words:
             command = command.commands[word]
-    with pytest.raises(BaseException, match="No such option|no such option"):
+    with pytest.raises(BaseException, match=r"[Nn]o such option"):
         parse(["photo", "party.jpg", "-o", "x.jpg", "--nonsense"])
 
 
