@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```[ ]*$", re.M | re.S)
 TITLE = re.compile(r'title="([^"]*)"')
 SHELL = ("sh", "console")
@@ -123,7 +123,7 @@ STAND_INS = {
     "patients.csv": patients,
     "otto.csv": otto,
     "adult.csv": lambda path: adult_frame(400).write_csv(path),
-    "adult.data": lambda path: adult_frame(400).write_csv(path, include_header=False),
+    "adult_data.csv": lambda path: adult_frame(400).write_csv(path, include_header=False),
     "new.csv": lambda path: adult_frame(5).drop("income").write_csv(path),
     "adult.schema.toml": lambda path: path.write_bytes(ADULT.read_bytes()),
     "photos": photos,
