@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -167,7 +168,10 @@ def parse(words: list[str]) -> dict[str, Any]:
 
 
 def _script(words: list[str], where: str) -> None:
-    """A script of this repository, with options that it knows."""
+    """A script that the page shows is run; one of this repository must exist, with the options given."""
+    if Path(words[0]).is_file():
+        runpy.run_path(words[0], run_name="__main__")
+        return
     script = ROOT / words[0]
     assert script.is_file(), f"{where}: there is no {words[0]}"
     for option in words[1:]:
@@ -210,6 +214,7 @@ def _marked(page: Path) -> Any:
 @pytest.mark.parametrize("page", [_marked(page) for page in PAGES if blocks_of(page)])
 def test_all_code_of_a_page_runs(page, run, tmp_path, monkeypatch, drawn_eyes):  # noqa: F811
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("omokage.faces.crowd.drawn_faces", pages.drawn_people)
     lay_out(tmp_path, page)
     before = set(sys.modules)
     session = Session(page, run, monkeypatch)
