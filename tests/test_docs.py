@@ -118,6 +118,9 @@ class Session:
         if words[0] == "omokage":
             self._omokage(words[1:], shown, where)
             return
+        if words[0] == "python" and Path(words[1]).is_file():  # the page shows this script
+            runpy.run_path(words[1], run_name="__main__")
+            return
         check = {"python": _script, "pytest": _tests, "make": _target, "pip": _extra, "cat": _files,
                  "mkdocs": _nothing}  # fmt: skip
         assert words[0] in check, f"{where}: this test does not know the command {words[0]}"
@@ -168,10 +171,7 @@ def parse(words: list[str]) -> dict[str, Any]:
 
 
 def _script(words: list[str], where: str) -> None:
-    """A script that the page shows is run; one of this repository must exist, with the options given."""
-    if Path(words[0]).is_file():
-        runpy.run_path(words[0], run_name="__main__")
-        return
+    """A script of this repository, with options that it knows."""
     script = ROOT / words[0]
     assert script.is_file(), f"{where}: there is no {words[0]}"
     for option in words[1:]:
@@ -291,13 +291,13 @@ def test_every_error_has_its_section():
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site; every warning of the build is an error."""
+    """The built site; every warning of the build is an error (not with --quiet, which stops counting them)."""
     for package in ("mkdocs", "material", "mkdocstrings"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed; it is one of the dev extras")
     target = tmp_path_factory.mktemp("site")
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "NO_MKDOCS_2_WARNING": "1"}
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(target)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return target
