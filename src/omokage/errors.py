@@ -1,29 +1,29 @@
 """Everything Omokage raises on purpose.
 
     OmokageError
-    ├── InputError            what was given cannot be used: a file, a column, a value, a parameter
+    ├── InputError            something you gave cannot be used: a file, a column, a value, a parameter
     │   ├── TableError            a table that cannot be read, or a column that does not fit its role
     │   ├── PhotoError            a photo that cannot be used; the caller names the file
-    │   └── MapError              a map that cannot take these data, or has no way back
+    │   └── MapError              a map that cannot take these data, or cannot map back
     ├── NotEnoughPeople       k, l or t cannot be reached with these rows
-    ├── OutputError           the place to write to: it exists, is full, is not ours to replace
-    ├── ModelError            a network cannot be fetched, or is not the one that was published
-    ├── VerificationError     a written release does not hold what its certificate says
-    └── MissingExtra          an optional part is not installed; the message says how to get it
+    ├── OutputError           the output cannot be written: it exists, the disk is full, it is not ours to replace
+    ├── ModelError            a network cannot be fetched, or does not match the published hash
+    ├── VerificationError     a written release does not match its certificate
+    └── MissingExtra          an optional dependency is not installed; the message says how to install it
 
-A message says what was wrong, which rule it broke, which value broke it, and what to do. It never holds a cell of the
-input: column names, counts and row numbers are all it may tell.
+A message says *what is wrong: what to do*. It never contains a cell of the input: it may name columns, counts and row numbers.
+docs/reference/errors.md explains each class.
 """
 
 from __future__ import annotations
 
 
 class OmokageError(Exception):
-    """Base of all errors that are the user's to mend; the command line prints the message and exits with 2."""
+    """Base of all errors that you can fix; the command line prints the message and exits with 2."""
 
 
 class InputError(OmokageError, ValueError):
-    """Something given cannot be used."""
+    """Something you gave cannot be used."""
 
 
 class TableError(InputError):
@@ -35,11 +35,11 @@ class PhotoError(InputError):
 
 
 class MapError(InputError):
-    """A map cannot take these data, or has no way back."""
+    """A map cannot take these data, or cannot map back."""
 
 
 class NotEnoughPeople(OmokageError, ValueError):
-    """The promise cannot be kept with the rows or persons given."""
+    """The promise cannot be kept with so few rows or people."""
 
 
 class OutputError(OmokageError, OSError):
@@ -47,11 +47,11 @@ class OutputError(OmokageError, OSError):
 
 
 class VerificationError(OmokageError):
-    """A written release does not hold what its certificate says."""
+    """A written release does not match its certificate."""
 
 
 class ModelError(OmokageError):
-    """A network cannot be fetched, or is not the one that was published."""
+    """A network cannot be fetched, or does not match the published hash."""
 
 
 class MissingExtra(OmokageError, ImportError):
