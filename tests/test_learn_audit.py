@@ -128,3 +128,15 @@ def test_bad_questions():
         audit(DPSGD(schema=SMALL), confidence=1.0)
     with pytest.raises(InputError, match="too large"):
         audit(DPSGD(schema=SMALL, delta=0.01), rows=1000)
+
+
+def test_audits_and_attacks_say_how_far_they_are():
+    from omokage.learn import attack
+
+    said = []
+    learner = DPSGD(1.0, schema=SMALL, epochs=1)
+    audit(learner, runs=20, noise_seed=0, progress=lambda *told: said.append(told))
+    assert said == [("measuring gradient sums", 0, 1)]
+    said.clear()
+    attack(learner, runs=20, noise_seed=0, progress=lambda *told: said.append(told))
+    assert said == [("training", done, 40) for done in range(1, 41)]

@@ -102,3 +102,26 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path):
         write_page("text", tmp_path / "file" / "page.html")
     assert write_page("text", tmp_path / "deep" / "page.html").read_text() == "text"
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["page.html"]
+
+
+def test_counts_take_their_plural():
+    from omokage import Anonymizer, Mondrian
+    from omokage.evaluate import evaluate, link
+    from omokage.report import evaluation_page, verdict
+
+    x = np.arange(4.0)[:, None]
+    said = []
+    result = evaluate(
+        link(x, Anonymizer(Mondrian(4)).release(x)),
+        attacks=[lambda view: np.zeros(4, dtype=int)],
+        progress=lambda stage, done=0, total=0: said.append(stage),
+    )
+    sentences = " ".join(verdict(result))
+    assert "the only class in the written file has 4 rows" in sentences
+    assert "the strongest of 1 attack: direct guess" in sentences
+    assert "The weakest" not in sentences
+    page = evaluation_page(result)
+    assert "4 rows, 1 column." in page
+    assert "1 attack<" in page
+    assert not re.search(r"\b1 (rows|columns|attacks|records|splits|classes)\b", page)
+    assert [stage.split(":")[0] for stage in said][:2] == ["fitting the spaces that the certificate names", "attacking"]
