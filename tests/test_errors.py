@@ -63,11 +63,13 @@ def parts(text: str) -> set[str]:
 
 @lru_cache
 def asked_for() -> str:
-    """All texts in the tests, as patterns are read: without their backslashes."""
+    """All texts in the tests but docstrings, as patterns are read: without their backslashes."""
     texts = []
     for path in TESTS.glob("test_*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
                 texts.append(re.sub(r"\s+", " ", node.value.replace("\\", "")))
     return "\n".join(texts)
 

@@ -32,6 +32,7 @@ UNTESTED: dict[str, set[str]] = {
     "faces/training/attribute_data.py": {
         "framing must be 'find' or 'whole', but it is …",
         "it is … × … pixels, but a crop is square",
+        "the list of labels … is not a text file in UTF-8",
         "there is no folder … of images",
         "… names a column twice",
     },
@@ -42,6 +43,7 @@ UNTESTED: dict[str, set[str]] = {
     "faces/training/attributes.py": {
         "the folder … cannot be made: …",
         "there is no backbone …: they are …",
+        "… holds the faces of another list of labels: write to another folder",
         "… is damaged (…): remove it to cut the faces out anew",
     },
     "learn/accounting.py": {
@@ -55,11 +57,18 @@ UNTESTED: dict[str, set[str]] = {
     },
     "learn/loading.py": {
         "columns without names must be numbers without cuts",
+        "the layers are not those of the schema and the settings",
         "the privacy statement is about another network",
         "the settings are not those of …",
         "the weights hold other tensors than the layers need",
         "…: the weights are not those that the privacy statement was made for",
         "…: … must say format …: learn the model anew with this version",
+    },
+    "learn/network.py": {
+        "training diverged: a parameter is not finite after …; take a smaller learning_rate",
+    },
+    "learn/schema.py": {
+        "column …: bounds of whole numbers must lie within ±2**53",
     },
     "method/fitting.py": {
         "the map … came back with … of … columns",
@@ -85,10 +94,14 @@ UNTESTED: dict[str, set[str]] = {
     "networks/generator.py": {
         "size=…, batch=…: the size has to divide …, the batch be 1 or more",
     },
+    "networks/mobilestylegan.py": {
+        "exit=…: the generator has maps of 8, 16, … … px",
+    },
     "networks/mobilestylegan_ir.py": {
         "…: larger than … bytes, so this is not the published graph",
     },
     "networks/stylegan2.py": {
+        "exit=…: the generator has maps of 4, 8, … … px",
         "the tensor … is missing or has not … dimensions",
     },
     "networks/torchscript.py": {
@@ -106,7 +119,13 @@ UNTESTED: dict[str, set[str]] = {
     "release/verify.py": {
         "the key links … records, but the release has …",
     },
+    "tables/datasets.py": {
+        "set OMOKAGE_DATA to the folder that holds otto/train.csv.zip (see docs/data.md)",
+    },
     "tables/header.py": {
         "a column name that was given is empty: give a name for each column",
+    },
+    "tables/roles.py": {
+        "person must be the name of one column, such as 'patient'",
     },
 }
