@@ -18,7 +18,6 @@ from typing import Any
 
 import pages
 import pytest
-from drawn import drawn_eyes  # noqa: F401  a fixture
 from pages import PAGES, ROOT, SHELL, Block, blocks_of, commands_of, lay_out, name_of, without_blocks
 
 from omokage import errors
@@ -212,7 +211,7 @@ def _marked(page: Path) -> Any:
 
 @pytest.mark.filterwarnings("default::UserWarning")
 @pytest.mark.parametrize("page", [_marked(page) for page in PAGES if blocks_of(page)])
-def test_all_code_of_a_page_runs(page, run, tmp_path, monkeypatch, drawn_eyes):  # noqa: F811
+def test_all_code_of_a_page_runs(page, run, tmp_path, monkeypatch, drawn_eyes):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("omokage.faces.crowd.drawn_faces", pages.drawn_people)
     lay_out(tmp_path, page)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from omokage.evaluate.faces.way import Way
 
 from omokage import Anonymizer, Cells, Mondrian, Roles, read_table, verify
 from omokage.base.persons import person_codes
@@ -21,7 +22,6 @@ from omokage.evaluate.assignment.transport import certify, solve_transport
 from omokage.evaluate.faces.fid import fid, fid_floor, kid
 from omokage.evaluate.faces.labels import read_labels
 from omokage.evaluate.faces.recognition import calibrate
-from omokage.evaluate.faces.way import Way
 from omokage.evaluate.linked import link
 from omokage.evaluate.repeated import repeated_rows
 from omokage.evaluate.utility import utility

@@ -128,7 +128,7 @@ def settings_of(ks: Sequence[int], maps: Sequence[str], groupings: Sequence[str]
     made = [Setting(m, k, g) for m in maps for g in groupings for k in ks]
     made += [Setting(m, noise=n) for m in maps if "/" not in m for n in noises]
     for setting in made:
-        setting.anonymizer(0)._check()
+        setting.anonymizer(0).check()
     if not made:
         raise InputError("there is nothing to compare: give at least one k or one noise")
     return made

@@ -94,7 +94,7 @@ class Anonymizer:
         about : what describes a frame or an array, as TableMedium takes it: ``roles``, ``kinds``, ``unify``, ``scale``,
             ``digits``, ``rare``, ``escape_formulas``, and ``person`` for an array
         """
-        self._check()
+        self.check()
         medium = as_medium(data, **about)
         seed = seed_from(self.random_state)
         plan = Plan(
@@ -154,7 +154,8 @@ class Anonymizer:
 
     # ------------------------------------------------------------------ checks
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Refuse a combination of parts that does not work, before any data are read."""
         if (self.grouper is None) == (self.noise is None):
             raise InputError("give a grouper or noise, one of the two")
         if self.grouper is not None and not isinstance(self.grouper, Integral | str | float):
