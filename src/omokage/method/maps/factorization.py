@@ -61,7 +61,7 @@ class NMF(Map):
     >>> NMF(1).fit(np.array([[1.0, -2.0]]))
     Traceback (most recent call last):
         ...
-    omokage.errors.MapError: Negative values in data passed to NMF, in 1 of 2 columns: use pca, or shift them
+    omokage.errors.MapError: Negative values in data passed to NMF: 1 of 2 columns hold negative values: use pca, or shift
     """
 
     name: ClassVar[str] = "NMF"
@@ -106,5 +106,7 @@ class NMF(Map):
     def _non_negative(self, x: NDArray[Any]) -> NDArray[Any]:
         bad = int((x.min(axis=0) < 0).sum()) if len(x) else 0
         if bad:
-            raise MapError(f"Negative values in data passed to NMF, in {bad} of {x.shape[1]} columns: use pca, or shift them")
+            raise MapError(
+                f"Negative values in data passed to NMF: {bad} of {x.shape[1]} columns hold negative values: use pca, or shift"
+            )
         return x
