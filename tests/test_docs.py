@@ -40,16 +40,6 @@ SMALLER = {
     "compare": {"--k": "3,10", "--map": "none,log+pca:5/none", "--model": "logistic", "--jobs": "1"},
     "evaluate": {"--model": "logistic", "--splits": "2"},
 }
-SWITCHED_OFF = {
-    "docs/how-to/map.md": "needs the registry of maps",
-    "docs/how-to/grouper.md": "needs the registry of groupers",
-    "docs/how-to/recognizer.md": "needs the registry of recognizers",
-    "docs/how-to/generator.md": "needs the registry of generators",
-    "docs/how-to/attack.md": "needs the registry of attacks",
-    "docs/evaluate.md": "needs evaluators that take originals and release joined",
-    "docs/how-to/face-map.md": "needs FaceFolder",
-    "docs/tutorial/faces.md": "needs FaceFolder",
-}
 
 
 # ---------------------------------------------------------------------------------------------------- sessions
@@ -202,9 +192,7 @@ def _nothing(words: list[str], where: str) -> None:
 
 
 def _marked(page: Path) -> Any:
-    reason = SWITCHED_OFF.get(name_of(page))
-    marks = [pytest.mark.xfail(strict=False, reason=reason)] if reason else []
-    return pytest.param(page, id=name_of(page), marks=marks)
+    return pytest.param(page, id=name_of(page))
 
 
 @pytest.mark.filterwarnings("default::UserWarning")

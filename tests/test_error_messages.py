@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from omokage.evaluate.faces.way import Way
 
 from omokage import Anonymizer, Cells, Mondrian, Roles, read_table, verify
 from omokage.base.persons import person_codes
@@ -21,19 +20,19 @@ from omokage.evaluate import reidentify
 from omokage.evaluate.assignment.transport import certify, solve_transport
 from omokage.evaluate.faces.fid import fid, fid_floor, kid
 from omokage.evaluate.faces.labels import read_labels
+from omokage.evaluate.faces.published import PublishedMaps
 from omokage.evaluate.faces.recognition import calibrate
 from omokage.evaluate.linked import link
-from omokage.evaluate.repeated import repeated_rows
 from omokage.evaluate.utility import utility
 from omokage.learn import DPSGD, AnonymizedLearning, AnonymizingFirst, Categorical, Numeric, Schema, attack, audit, load_schema
 from omokage.learn.noise import NoiseSource, bit_biases
 from omokage.learn.privacy import Privacy
 from omokage.learn.settings import check_clip, check_delta, check_descent, check_hidden, check_positive, check_range
-from omokage.method.constraints import LDiversity, TCloseness
 from omokage.method.grouping import parse_grouper
 from omokage.method.maps import LPP, PCA, parse_map
 from omokage.method.noise import Laplace, parse_noise
 from omokage.release.certificate import Certificate
+from omokage.release.rules import LDiversity, TCloseness
 from omokage.release.signing import load_public, load_signer
 from omokage.tables import arrays, columnar, read
 from omokage.tables.containers import raw_parts
@@ -45,36 +44,36 @@ SMALL = Schema((Numeric("age", 0, 100), Categorical("job", ("a", "b"))), "rich",
 FRAME = pl.DataFrame({"age": [1.0, 2.0], "job": ["a", "b"]})
 
 LEARN: list[tuple[str, Callable[[], Any]]] = [
-    ("delta must be a number from 0 up to", lambda: check_delta(1.0)),
-    ("rate must be a finite number above 0", lambda: check_positive("rate", 0)),
-    ("clip must be a number from", lambda: check_clip(0.0)),
-    ("r must be a pair of finite numbers, low < high", lambda: check_range("r", (2, 1))),
-    ("r must be wider than", lambda: check_range("r", (0.0, 1e-101))),
-    ("hidden must list layer widths from 1 to", lambda: check_hidden([0])),
-    ("momentum must be a number from 0 up to", lambda: check_descent(momentum=1)),
-    ("decay must be a finite number of at least 0", lambda: check_descent(decay=-1)),
-    (r"noise scale must lie in \(0, 2\*\*50\]", lambda: bit_biases(0.0)),
-    (r"sigma must lie in \(0, 2\*\*50\)", lambda: NoiseSource(0).gaussian(1, 0.0)),
-    ("a privacy statement must have exactly the fields", lambda: Privacy.from_json({})),
-    ("low < cuts < high must be finite numbers and rise", lambda: Numeric("age", 2, 1)),
-    ("other must be one of the categories", lambda: Categorical("job", ("a",), other="b")),
+    ("delta is 1.0: give a number from 0 to below 1", lambda: check_delta(1.0)),
+    ("rate is 0: give a finite number above 0", lambda: check_positive("rate", 0)),
+    ("clip is 0.0: give a number from", lambda: check_clip(0.0)),
+    ("give two finite numbers, low < high", lambda: check_range("r", (2, 1))),
+    ("give a range wider than", lambda: check_range("r", (0.0, 1e-101))),
+    ("list layer widths from 1 to", lambda: check_hidden([0])),
+    ("momentum is 1: give a number from 0 to below", lambda: check_descent(momentum=1)),
+    ("decay is -1: give a finite number from 0", lambda: check_descent(decay=-1)),
+    (r"the noise scale is .* grid steps: choose settings that give one above 0, at most 2\*\*50", lambda: bit_biases(0.0)),
+    (r"sigma is .* grid steps: choose settings that give one above 0, below 2\*\*50", lambda: NoiseSource(0).gaussian(1, 0.0)),
+    ("the privacy statement has other fields than these", lambda: Privacy.from_json({})),
+    ("do not rise: give finite numbers with low < cuts < high", lambda: Numeric("age", 2, 1)),
+    ("is not a category: name one of its categories", lambda: Categorical("job", ("a",), other="b")),
     ("'age' is declared numeric but holds something else", lambda: SMALL.encode(with_column("age", ["x", "y"]))),
-    ("'job' is declared in the schema but not in the table", lambda: SMALL.encode(FRAME.drop("job"))),
-    ("'job' has 1 missing values; drop or fill such rows", lambda: SMALL.encode(with_column("job", ["a", None]))),
-    ("a learner with a schema needs a table with named columns", lambda: DPSGD(schema=SMALL).fit(X, ["no"] * 40)),
-    ("sensitivity must be one of", lambda: AnonymizedLearning(sensitivity="all", **BOUNDS).fit(X, Y)),
-    ("marginals must be one of", lambda: AnonymizingFirst(marginals="all", **BOUNDS).fit(X, Y)),
-    ("visible must be one of", lambda: attack(DPSGD(schema=SMALL), visible="all")),
-    ("what is visible is all of it, not one bias", lambda: attack(AnonymizingFirst(schema=SMALL), visible="bias")),
+    ("'job' is in the schema but not in the table: add it", lambda: SMALL.encode(FRAME.drop("job"))),
+    ("'job' has 1 missing value: drop or fill such rows", lambda: SMALL.encode(with_column("job", ["a", None]))),
+    ("give a table with named columns, because the learner has a schema", lambda: DPSGD(schema=SMALL).fit(X, ["no"] * 40)),
+    ("there is no sensitivity 'all': choose", lambda: AnonymizedLearning(sensitivity="all", **BOUNDS).fit(X, Y)),
+    ("there are no marginals 'all': choose", lambda: AnonymizingFirst(marginals="all", **BOUNDS).fit(X, Y)),
+    ("an attacker cannot see 'all': choose model or bias", lambda: attack(DPSGD(schema=SMALL), visible="all")),
+    ("releases a whole table and no bias: choose model as visible", lambda: attack(AnonymizingFirst(schema=SMALL), visible="bias")),
     ("40 rows but 39 labels", lambda: DPSGD(**BOUNDS).fit(X, Y[1:])),
-    ("there is nothing to learn from: the table has no rows", lambda: DPSGD(schema=SMALL).fit(FRAME[:0], [])),
-    ("tuned must be a sentence that says how", lambda: DPSGD(tuned=3, **BOUNDS).fit(X, Y)),
-    ("an audit needs to know the columns", lambda: audit(DPSGD(**BOUNDS))),
-    ("X has 2 columns, the learner expects 3", lambda: DPSGD(epochs=1, **BOUNDS).fit(X, Y).predict(X[:, :2])),
-    ("without a schema X must be a matrix of numbers", lambda: DPSGD(**BOUNDS).fit([["a"]], [0])),
-    ("X must be a matrix with rows and columns, got shape", lambda: DPSGD(**BOUNDS).fit(X[0], Y)),
-    ("schema must be a Schema, got dict; see load_schema", lambda: DPSGD(schema={}).fit(X, Y)),
-    ("one such pair per column, or 'data', got 'banana'", lambda: DPSGD(bounds="banana", classes=[0, 1]).fit(X, Y)),
+    ("the table has no rows: give at least one to learn from", lambda: DPSGD(schema=SMALL).fit(FRAME[:0], [])),
+    ("give a sentence that says how the settings were chosen", lambda: DPSGD(tuned=3, **BOUNDS).fit(X, Y)),
+    ("the learner does not know its columns: give it a schema, or fit it first", lambda: audit(DPSGD(**BOUNDS))),
+    ("X has 2 columns: give the 3 that the learner was fitted on", lambda: DPSGD(epochs=1, **BOUNDS).fit(X, Y).predict(X[:, :2])),
+    ("X is not a matrix of numbers: give one, or a table with a schema", lambda: DPSGD(**BOUNDS).fit([["a"]], [0])),
+    (": give a matrix with rows and columns", lambda: DPSGD(**BOUNDS).fit(X[0], Y)),
+    ("give a Schema, for example from load_schema", lambda: DPSGD(schema={}).fit(X, Y)),
+    ("one such pair for each column, or 'data'", lambda: DPSGD(bounds="banana", classes=[0, 1]).fit(X, Y)),
 ]  # fmt: skip
 
 
@@ -84,6 +83,10 @@ def with_column(name: str, values: list[Any]) -> pl.DataFrame:
 
 def released(**how: Any) -> Any:
     return Anonymizer(**how, random_state=0).release(X)
+
+
+def linked(**how: Any) -> Any:
+    return link(X, released(**(how or {"grouper": Mondrian(5)})))
 
 
 EVALUATE: list[tuple[str, Callable[[], Any]]] = [
@@ -96,27 +99,27 @@ EVALUATE: list[tuple[str, Callable[[], Any]]] = [
     ("calibration needs people with two photos or more", lambda: calibrate(X, range(40))),
     ("persons are a list of names or numbers, not of shape", lambda: calibrate(X, 7)),
     ("embeddings are finite numbers in a matrix, a row for each face", lambda: calibrate(X[0], range(3))),
-    ("there is no ruler 'thumb': they are", lambda: reidentify(X, released(grouper=Mondrian(5)), ruler="thumb")),
-    ("noise cannot be repeated: only groups can", lambda: repeated_rows(link(X, released(noise=Laplace(1.0))), 0)),
-    ("only Laplace noise has a likelihood to attack", lambda: reidentify(X, released(grouper=Mondrian(5)), ruler="likelihood")),
-    ("the certificate is not one of faces: omokage evaluate judges", lambda: Way.of(released(grouper=Mondrian(5)).certificate)),
-    ("there is no model 'oracle': they are", lambda: utility(X, Y, released(grouper=Mondrian(5)), model="oracle")),
-    ("the target has 39 values for 40 rows", lambda: utility(X, Y[1:], released(grouper=Mondrian(5)))),
-    ("splits must be at least 1, but it is 0", lambda: utility(X, Y, released(grouper=Mondrian(5)), splits=0)),
+    ("there is no attack 'thumb'", lambda: reidentify(linked(), attack="thumb")),
+    ("noise instead of groups: only groups can be repeated", lambda: reidentify(linked(noise=Laplace(1.0)), attack="repeated")),
+    ("likelihood", lambda: reidentify(linked(), attack="likelihood")),
+    ("the certificate is not one of faces: omokage evaluate judges", lambda: PublishedMaps.of(linked().certificate)),
+    ("there is no model 'oracle'", lambda: utility(linked(), target=Y, model="oracle")),
+    ("39", lambda: utility(linked(), target=Y[1:])),
+    ("splits is 0: give a whole number from 1", lambda: utility(linked(), target=Y, splits=0)),
 ]  # fmt: skip
 
 METHOD: list[tuple[str, Callable[[], Any]]] = [
-    ("the grouping mdav takes no options, not 'variance'", lambda: parse_grouper("mdav:variance", 3)),
+    ("the grouping mdav does not take 'variance': write mdav", lambda: parse_grouper("mdav:variance", 3)),
     ("cell_size must be at least 2 k = 6, but it is 5", lambda: Cells(3, cell_size=5).fit(X)),
-    ("sweeps must be at least 0, but it is -1", lambda: Cells(3, sweeps=-1).fit(X)),
+    ("sweeps must be a whole number of at least 0, but it is -1", lambda: Cells(3, sweeps=-1).fit(X)),
     ("spread must be one of range, variance, but it is 'wide'", lambda: Mondrian(3, spread="wide").fit(X)),
-    ("a matrix of rows × columns is needed, but the data have shape", lambda: Mondrian(3).fit(X[0])),
+    ("grouping needs a matrix of rows × columns, but the data have shape", lambda: Mondrian(3).fit(X[0])),
     ("l-diversity is distinct or entropy, not 'most'", lambda: LDiversity(2, kind="most")),
     ("t must be at least 0 and below 1, but it is 1", lambda: TCloseness(1.0)),
-    ("there is no map 'zodiac': the maps are", lambda: parse_map("zodiac")),
+    ("there is no map 'zodiac': choose none", lambda: parse_map("zodiac")),
     ("needs a matrix of rows × columns, but the data have shape", lambda: PCA(2).fit(X[0])),
     ("noise is given as laplace:SCALE, for example laplace:3.5", lambda: parse_noise("gauss:1")),
-    ("LPP needs n_neighbors from 1 to the number of rows", lambda: LPP(2, n_neighbors=40).fit(X)),
+    ("LPP needs more than n_neighbors = 40 rows", lambda: LPP(2, n_neighbors=40).fit(X)),
     ("person must name persons by numbers or by text, not by both", lambda: person_codes(np.array([1, "a"], dtype=object))),
 ]
 

@@ -295,3 +295,10 @@ def test_any_release_counts_k_after_hiding(tmp_path):
         release = Anonymizer(Mondrian(4), random_state=0).release(as_table(frame), roles=ROLES, unify=unify)
         assert release.certificate.found.k >= 4
         assert verify(release.write(tmp_path / how)).passed
+
+
+@pytest.mark.parametrize("rare", ["hide", "show"])
+def test_the_certificate_says_whether_rare_values_show(rare):
+    release = Anonymizer(Mondrian(2)).release(visits(), roles=ROLES, rare=rare)
+    assert release.certificate.method.rare == rare
+    assert f"values of fewer than k people: {'hidden' if rare == 'hide' else 'shown'}" in release.certificate.method.lines()
