@@ -64,7 +64,7 @@ LEARN: list[tuple[str, Callable[[], Any]]] = [
     ("there is no sensitivity 'all': choose", lambda: AnonymizedLearning(sensitivity="all", **BOUNDS).fit(X, Y)),
     ("there are no marginals 'all': choose", lambda: AnonymizingFirst(marginals="all", **BOUNDS).fit(X, Y)),
     ("an attacker cannot see 'all': choose model or bias", lambda: attack(DPSGD(schema=SMALL), visible="all")),
-    ("releases a whole table and no bias: choose model as visible", lambda: attack(AnonymizingFirst(schema=SMALL), visible="bias")),
+    ("a whole table and no bias: choose model as visible", lambda: attack(AnonymizingFirst(schema=SMALL), visible="bias")),
     ("40 rows but 39 labels", lambda: DPSGD(**BOUNDS).fit(X, Y[1:])),
     ("the table has no rows: give at least one to learn from", lambda: DPSGD(schema=SMALL).fit(FRAME[:0], [])),
     ("give a sentence that says how the settings were chosen", lambda: DPSGD(tuned=3, **BOUNDS).fit(X, Y)),
