@@ -16,11 +16,6 @@ from omokage import errors
 TESTS = Path(__file__).parent
 SOURCE = Path(errors.__file__).parent
 KINDS = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, errors.OmokageError)}
-LATER = (  # modules that are being rewritten: their messages are asked for when they stand
-    "method/anonymizer.py",
-    "faces/folder.py",
-    "faces/maps/",
-)
 LEAST = {3: 12, 4: 14}  # letters of a distinctive part of so many words: not all of them are short
 SHORT = 6
 MARKS = ".,:;()'\""
@@ -83,8 +78,7 @@ def by_module() -> dict[str, set[str]]:
     found = {}
     for path in sorted(SOURCE.rglob("*.py")):
         name = path.relative_to(SOURCE).as_posix()
-        if not name.startswith(LATER):
-            found[name] = {each for each in messages_of(path.read_text(encoding="utf-8")) if not is_asked_for(each)}
+        found[name] = {each for each in messages_of(path.read_text(encoding="utf-8")) if not is_asked_for(each)}
     return {name: messages for name, messages in found.items() if messages}
 
 

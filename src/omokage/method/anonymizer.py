@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..base.matrix import Labels, check_k
@@ -25,7 +24,7 @@ from ..release.release import Release
 from ..release.rules import Constraint
 from . import UNIFIERS
 from .constraints import merge_until
-from .fitting import seeded
+from .fitting import labels_of, seeded
 from .grouping import GROUPERS, Cells, Mondrian
 from .maps.parts import parts_of
 from .noise import Laplace
@@ -214,11 +213,8 @@ def group_people(z: NDArray[Any], persons: Labels | None, grouper: Any, counted:
         raise NotEnoughPeople(
             f"k = {grouper.k} needs at least {grouper.k} {counted}, but there are {len(people)}: lower k or add {counted}"
         )
-    labels = np.asarray(grouper.fit_predict(people))
-    if labels.shape != (len(people),) or labels.dtype.kind not in "iu" or (len(labels) and labels.min() < 0):
-        raise InputError(f"{type(grouper).__name__} must give a whole number from 0 for each of {len(people)} {counted}")
-    labels = np.unique(labels, return_inverse=True)[1].ravel() if labels.max() >= len(people) else labels
-    return labels.astype(np.int64) if persons is None else labels.astype(np.int64)[persons]
+    labels = labels_of(grouper, people)
+    return labels if persons is None else labels[persons]
 
 
 def _name_of(unifier: Any) -> str:
