@@ -195,10 +195,10 @@ def test_damaged_containers(tmp_path):
     content[60] ^= 255
     (tmp_path / "t.npz").write_bytes(content)
     with pytest.raises(TableError, match="is damaged: a member cannot be unpacked"):
-        list(raw_parts(tmp_path / "t.npz"))
+        list(raw_parts("t.npz", (tmp_path / "t.npz").read_bytes()))
     (tmp_path / "t.parquet").write_bytes(parquet(2)[:-30] + b"x" * 22 + parquet(2)[-8:])
     with pytest.raises(TableError, match="is damaged: its columns cannot be unpacked"):
-        list(raw_parts(tmp_path / "t.parquet"))
+        list(raw_parts("t.parquet", (tmp_path / "t.parquet").read_bytes()))
 
 
 def test_a_file_that_is_too_large(tmp_path):
@@ -217,9 +217,9 @@ def test_labels_without_names(tmp_path):
     ("text", "words"),
     [
         ("columns = [", "is not TOML"),
-        ("[columns]\nage = 3\n", "must be a table of keys"),
-        ("[columns.age]\nlow = 0\nhigh = 1\nmiddle = 2\n", "may have the keys"),
-        ("[columns.age]\nlow = 0\nhigh = 1\ncuts = 2\n", r"schema .*: \[columns.age\] cuts must be a list"),
+        ("[columns]\nage = 3\n", "is not a table: write keys and values"),
+        ("[columns.age]\nlow = 0\nhigh = 1\nmiddle = 2\n", "has wrong keys"),
+        ("[columns.age]\nlow = 0\nhigh = 1\ncuts = 2\n", r"schema .*: \[columns.age\] cuts is not a list: write it as one"),
     ],
 )
 def test_schemas_that_cannot_be_used(tmp_path, text, words):
@@ -244,7 +244,7 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     (tmp_path / "not.pkl").write_bytes(b"no pickle")
     (tmp_path / "run.pkl").write_bytes(pickle.dumps(print))
     for words, call in (
-        ("there is no recognizer 'nose': they are", lambda: recognizer("nose")),
+        ("there is no recognizer 'nose': choose", lambda: recognizer("nose")),
         (r"there is no generator '.*none': give .*, or the file of a StyleGAN2", lambda: load_generator(tmp_path / "none")),
         ("MobileStyleGAN is four files; missing here: MappingNetwork.xml", lambda: from_openvino({})),
         ("the weights do not hold a ResNet-50", lambda: ResNet().take({})),
@@ -275,7 +275,7 @@ def test_photos_that_cannot_be_used(tmp_path):
         ),
         ("persons are taken from 'folder' or 'csv', not from 'name'", lambda: list_photos(tmp_path, "name")),
         ("has empty cells in the columns photo or person", lambda: list_photos(tmp_path, "csv", tmp_path / "persons.csv")),
-        ("a stored portrait is damaged", lambda: Portrait.from_bytes(b"nothing")),
+        ("a stored portrait is damaged", lambda: Portrait.of_arrays({})),
     ):
         with pytest.raises(InputError, match=words):
             call()
@@ -330,10 +330,10 @@ def test_keys_that_are_none(tmp_path):
         (("table", "{t}", "-o", "{o}", "--k", 2, "--quasi", "age", "--rest", "drop", "--unify", "age"),
          "--unify takes COLUMN=VALUE, but one entry is not of that form"),
         (("compare", "{t}", "--target", "disease", "--k", "x", "--html", "{o}"), "--k takes whole numbers, separated by commas"),
-        (("learn", "{t}", "-o", "{o}", "--approach", "magic", "--schema", "{t}"), "--approach must be one of"),
+        (("learn", "{t}", "-o", "{o}", "--approach", "magic", "--schema", "{t}"), "--approach does not take 'magic'"),
         (("learn", "{t}", "-o", "{o}", "--approach", "dp-sgd", "--schema", "{t}", "--synthetic", "{o}.csv"),
          "--synthetic needs --approach anonymizing-first: the others make no table"),
-        (("audit", "{t}", "--visible", "all"), "--visible must be steps, model or bias"),
+        (("audit", "{t}", "--visible", "all"), "--visible does not take 'all': choose steps, model or bias"),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )  # fmt: skip

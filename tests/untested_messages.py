@@ -32,7 +32,7 @@ UNTESTED: dict[str, set[str]] = {
         "there is no backbone …: they are …",
     },
     "faces/maps/inversion.py": {
-        "rate=…, perceptual=…, keep=…, refresh=…, patience=…: the rate has to be above 0, the weights 0 or more, the numbers of steps 1 or more",
+        "rate=…, perceptual=…, keep=…, refresh=…, patience=…: the rate has to be above 0, the weights 0 or more, the numbers of steps 1 or more",  # noqa: E501
         "… portraits, but … styles to start from",
     },
     "faces/maps/latent.py": {
