@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from omokage.errors import InputError
 from omokage.faces.maps.attribute import GROUP_LABELS, AttributeNet
 from omokage.faces.training.attribute_data import Faces, Labels, gather, read_labels
-from omokage.faces.training.attribute_learning import Progress, Trainer
+from omokage.faces.training.attribute_learning import Trainer
 from omokage.faces.training.attributes import HEAD_EPOCHS, PAPER, Start, build, kept_crops, train_attributes
 from omokage.networks.weights import trained
 
@@ -90,7 +90,7 @@ def curve(start: Start, faces: Faces, test: Faces, work: Path, args: argparse.Na
     begin = time.process_time()
     history = trainer.run(
         faces.crops[chosen], faces.labels[chosen], held=(test.crops[watched], test.labels[watched]), every=args.every,
-        report=_say(start),
+        progress=_say(start),
     )  # fmt: skip
     told, truth = net.probabilities(test.crops[watched]), test.labels[watched]
     right = (told > 0.5) == (truth > 0.5)
@@ -105,9 +105,9 @@ def curve(start: Start, faces: Faces, test: Faces, work: Path, args: argparse.Na
 
 
 def _say(what: str) -> Any:
-    def say(progress: Progress) -> None:
-        if progress.done % 10 == 0:
-            print(f"{what}: {progress.part} {progress.done}/{progress.total} {progress.loss or 0:.4f}", flush=True)
+    def say(stage: str, done: int = 0, total: int = 0, /) -> None:
+        if done % 10 == 0:
+            print(f"{what}: {stage} {done}/{total}", flush=True)
 
     return say
 

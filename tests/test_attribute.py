@@ -151,14 +151,14 @@ def test_both_layouts_say_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no column 'image'"),
-        ("photo,Male\n1.jpg,1\n", "no column 'image'"),
-        ("image,identity\n1.jpg,3\n", "none of labels"),
-        ("image,Male\n", "lists no image"),
+        ("", "no column of photos"),
+        ("picture,Male\n1.jpg,1\n", "no column of photos"),
+        ("image,identity\n1.jpg,3\n", "no column of labels"),
+        ("image,Male\n", "lists no photo"),
         ("image,Male,Male\n1.jpg,1,1\n", "twice"),
         ("image,Male\n1.jpg,1\n1.jpg,1\n", "more than once"),
         ("image,Male\n1.jpg,1\n2.jpg\n", "1 fields in line 3"),
-        ("image,Male\n1.jpg,1\n2.jpg,yes\n", "'Male' in labels.csv is neither −1 nor 0 nor 1 in line 3"),
+        ("image,Male\n1.jpg,1\n2.jpg,yes\n", "'Male' of labels.csv is neither −1 nor 0 nor 1 for photo 2"),
         ("3\nMale\n1.jpg 1\n", "says that it lists 3 images, but it lists 1"),
     ],
 )
@@ -251,15 +251,15 @@ def test_going_on_gives_what_going_through_gives(small, tmp_path, recipe):
     class Stopped(Exception):
         pass
 
-    def stop(progress: Progress) -> None:
-        if progress.done == 8:  # in the last of three epochs of three steps
+    def stop(stage: str, done: int = 0, total: int = 0, /) -> None:
+        if done == 8:  # in the last of three epochs of three steps
             raise Stopped
 
     with pytest.raises(Stopped):
-        trainer("b").run(crops, labels, report=stop)
+        trainer("b").run(crops, labels, progress=stop)
     again = trainer("b")
     seen = []
-    history = again.run(crops, labels, report=lambda progress: seen.append(progress.done))
+    history = again.run(crops, labels, progress=lambda stage, done, total: seen.append(done))
     assert seen == [7, 8, 9]
     assert history.loss == whole.loss
     for name, tensor in through.net.state_dict().items():
@@ -282,11 +282,11 @@ def test_the_whole_way_from_a_folder(small, tmp_path):
     listed = write(tmp_path / "labels.csv", "\n".join([*lines, "20.png,1,1", "21.png,1,1"]))
     out = tmp_path / "out"
     seen: list[Progress] = []
-    path = train_attributes(images, listed, out, start="random", epochs=2, progress=seen.append, framing="whole")
+    path = train_attributes(images, listed, out, start="random", epochs=2, progress=lambda *at: seen.append(at), framing="whole")
     assert {p.name for p in out.iterdir()} == {"attributes.safetensors", "training.json"}
     told = json.loads((out / "training.json").read_text())
     assert (told["images"], told["held out"], told["absent"], told["unread"]) == (19, 1, 1, 1)
-    assert {p.part for p in seen} == {"faces", "training"}
+    assert {stage for stage, _, _ in seen} == {"cutting out faces", "training"}
     own = Attribute(path, labels=("Bright",))
     assert own.all_labels == TOY
     assert own.many(crops).shape == (20, 2)

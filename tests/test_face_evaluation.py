@@ -246,7 +246,7 @@ def test_labels_of_a_table(tmp_path):
     names, values = read_labels(table, ["a.jpg", "b.jpg", "b.jpg"])
     assert names == ("Male", "Hat")
     assert values.tolist() == [[0, 0], [1, 0], [1, 0]]
-    with pytest.raises(InputError, match="no labels for 1 of 2") as error:
+    with pytest.raises(InputError, match="says nothing of 1 of 2 photos") as error:
         read_labels(table, ["a.jpg", "secret.jpg"])
     assert "secret" not in str(error.value)
     table.write_text("image,identity\nb.jpg,17\n")

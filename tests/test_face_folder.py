@@ -295,7 +295,7 @@ def test_persons_must_be_known(album, tmp_path):
     with pytest.raises(InputError, match="more than once"):
         list_photos(album, "csv", table)
     table.write_text("picture,who\na.jpg,a\n")
-    with pytest.raises(InputError, match="needs the columns photo"):
+    with pytest.raises(InputError, match="has no column of photos: call it photo"):
         list_photos(album, "csv", table)
     (tmp_path / "flat").mkdir()
     shutil.copy(next(album.rglob("*.jpg")), tmp_path / "flat" / "a.jpg")

@@ -350,3 +350,10 @@ def test_brackets_are_not_lost(capsys):
 def test_a_found_that_is_no_found():
     with pytest.raises(OmokageError):
         Certificate.from_json(json.dumps({"found": Found(1, 1, 1, ()).k}))
+
+
+def test_a_certificate_of_another_version_is_named():
+    with pytest.raises(VerificationError, match="has version 2, but this Omokage reads version 3: use the one that wrote it"):
+        Certificate.from_json('{\n "format": "omokage-certificate/2",\n "promise": {}}')
+    with pytest.raises(VerificationError, match="is damaged"):
+        Certificate.from_json('{\n "format": "omokage-certificate/3",\n "promise": {}}')

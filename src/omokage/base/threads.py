@@ -20,13 +20,17 @@ def pieces(n: int, width: int) -> list[tuple[int, int]]:
     return [(a, min(a + step, n)) for a in range(0, n, step)]
 
 
+def all_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class Pool:
     """Threads for kernels that release the GIL; with one thread, no pool at all."""
 
     def __init__(self, n_jobs: int | None) -> None:
-        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         THREADS.check("n_jobs", n_jobs)
-        self.threads = n_jobs or available
+        self.threads = n_jobs or all_cores()
         self._executor = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
     def __enter__(self) -> Pool:

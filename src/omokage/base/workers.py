@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -16,11 +15,6 @@ from ..errors import OmokageError
 _FEW = 8  # tasks for each worker below which starting processes would take longer than doing the work here
 _here: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []  # in a worker: what to do, and what all tasks share
 _MOST_ON_WINDOWS = 61  # processes that it can wait for at once
-
-
-def all_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_parallel(

@@ -220,7 +220,7 @@ def evaluate(
     workers: int = typer.Option(None, "--workers", help="Processes.", show_default="all cores"),
 ) -> None:
     """Attack a release of faces with recognizers and with its own maps, and measure how good its pictures are."""
-    from ..base.workers import all_cores
+    from ..base.threads import all_cores
     from ..evaluate.faces.evaluation import evaluate_faces
     from ..faces.maps import Networks
     from ..report import face_evaluation_page, require_report_places, write_page, write_results
@@ -263,7 +263,7 @@ def train_attributes(
     with shown() as show:
         weights = train(
             images, labels, output, start=start, backbone=backbone, epochs=epochs, seed=seed,  # type: ignore[arg-type]
-            progress=lambda at: show(at.part, at.done, at.total),
+            progress=show,
         )  # fmt: skip
     out.print(f"written   {weights}")
 

@@ -46,7 +46,7 @@ def photo(
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier picture."),
 ) -> None:
     """Replace every face in a photo by one that at least k people share, in the same pose and light."""
-    from ..base.workers import all_cores
+    from ..base.threads import all_cores
     from ..faces import group_photo
     from ..faces.group_photo_files import report_of, require_photo_place, write_photo
     from ..faces.image import read_photo

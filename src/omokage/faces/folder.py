@@ -22,7 +22,7 @@ from ..base.matrix import Labels
 from ..base.persons import person_codes
 from ..base.registry import Registry
 from ..base.scratch import scratch
-from ..base.workers import all_cores
+from ..base.threads import all_cores
 from ..errors import InputError, MapError, NotEnoughPeople, OutputError
 from ..release.certificate import Certificate, FaceMethod, Found, Source
 from ..release.contents import Contents

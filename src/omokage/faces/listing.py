@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import polars as pl
-
 from ..base.plain import plain
 from ..errors import InputError
 from .image import SUFFIXES
+from .photo_table import read_photo_table
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def list_photos(folder: Path, person_from: str | None = None, table: Path | None
     if not names:
         raise InputError(f"{folder} holds no photos: {', '.join(sorted(SUFFIXES))} are looked for")
     if table is not None:
-        whom = _persons(table)
+        whom = read_photo_table(table).persons()
         unknown = sum(name not in whom for name in names)
         if unknown:
             raise InputError(f"{table.name} does not say whom {unknown} of {len(names)} photos show: add them, or move them away")
@@ -96,19 +95,3 @@ def _names(folder: Path) -> Iterator[str]:
 
 def _refuse(error: OSError) -> None:
     raise InputError(f"a folder of the photos cannot be read ({error.strerror}): allow it, or move it away")
-
-
-def _persons(table: Path) -> dict[str, str]:
-    try:
-        frame = pl.read_csv(table, infer_schema=False)
-    except (OSError, pl.exceptions.PolarsError):
-        raise InputError(f"{table} cannot be read as a CSV file") from None
-    photo = next((c for c in ("photo", "image", "file") if c in frame.columns), None)
-    person = next((c for c in ("person", "identity") if c in frame.columns), None)
-    if photo is None or person is None:
-        raise InputError(f"{table.name} needs the columns photo (or image, file) and person (or identity)")
-    if frame[person].null_count() or frame[photo].null_count():
-        raise InputError(f"{table.name} has empty cells in the columns {photo} or {person}")
-    if frame[photo].n_unique() < len(frame):
-        raise InputError(f"{table.name} names the same photo more than once")
-    return dict(zip(frame[photo].to_list(), frame[person].to_list(), strict=True))

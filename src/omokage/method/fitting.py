@@ -33,7 +33,7 @@ def seeded(part: Any, seed: int) -> Any:
     """A fresh copy whose unset seeds are set, so that the part that was given is left as it is.
 
     scikit-learn's parts are cloned, all others copied deeply. What cannot be copied (it holds an open file, say) is used itself.
-    A seed is set where there is a ``random_state`` that is None. A map without ``fit_transform`` is given one.
+    A seed is set where there is a ``random_state`` that is None.
     """
     fresh = _copied(part)
     parameters = fresh.get_params() if hasattr(fresh, "get_params") and hasattr(fresh, "set_params") else {}
@@ -42,8 +42,6 @@ def seeded(part: Any, seed: int) -> Any:
         fresh.set_params(**dict.fromkeys(unset, seed % 2**32))
     elif not parameters and getattr(fresh, "random_state", seed) is None:
         fresh.random_state = seed % 2**32
-    if hasattr(fresh, "transform") and not hasattr(fresh, "fit_transform"):
-        _give_fit_transform(fresh)
     return fresh
 
 
@@ -59,15 +57,12 @@ def _copied(part: Any) -> Any:
         return part
 
 
-def _give_fit_transform(part: Any) -> None:
-    def fit_transform(X: Any, y: Any = None) -> Any:
-        part.fit(X)  # whatever it returns
-        return part.transform(X)
-
-    try:
-        part.fit_transform = fit_transform
-    except AttributeError:
-        raise MapError(f"the map {describe(part)} has no fit_transform and cannot be given one: write fit_transform") from None
+def fitted_vectors(part: Any, x: NDArray[Any]) -> NDArray[Any]:
+    """Fit a map to the data, and give what it makes of them: finite numbers."""
+    if hasattr(part, "fit_transform"):
+        return finite(part.fit_transform(x), part)
+    part.fit(x)  # whatever it returns
+    return finite(part.transform(x), part)
 
 
 def labels_of(grouper: Any, z: NDArray[Any]) -> Labels:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -254,6 +255,7 @@ class Certificate:
         try:
             certificate: Certificate = _adapter().validate_json(content)
         except ValidationError as error:
+            _require_version(content)
             raise VerificationError(f"the certificate is damaged: {_reason(error)}") from None
         if certificate.to_json().encode("utf-8", "surrogatepass") != content:
             raise VerificationError("the certificate is damaged: it is not written the way Omokage writes it")
@@ -287,6 +289,16 @@ def _chain(parts: tuple[Part, ...]) -> str:
 @lru_cache(maxsize=1)
 def _adapter() -> TypeAdapter[Certificate]:
     return TypeAdapter(Certificate)
+
+
+def _require_version(content: bytes) -> None:
+    """Refuse a certificate that another version of Omokage wrote, and say so."""
+    found = re.match(rb'\s*\{\s*"format"\s*:\s*"omokage-certificate/([0-9]{1,9})"', content)
+    if found is not None and found[1].decode() != FORMAT.rpartition("/")[2]:
+        raise VerificationError(
+            f"the certificate has version {found[1].decode()}, but this Omokage reads version {FORMAT.rpartition('/')[2]}: "
+            "use the one that wrote it, or make the release again"
+        )
 
 
 def _reason(error: ValidationError) -> str:

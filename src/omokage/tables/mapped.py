@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..base.matrix import Labels
 from ..base.persons import person_weights
-from ..method.fitting import finite, way_back
+from ..method.fitting import fitted_vectors, way_back
 from ..method.maps import Identity
 from ..release.medium import Plan
 from .rounding import rounded
@@ -31,7 +31,7 @@ class Mapped:
         """The fitted synthesis map and what it makes of the data."""
         synthesis = self.plan.synthesis_map or Identity()
         self.plan.progress("mapping")
-        return synthesis, finite(synthesis.fit_transform(self.x), synthesis)
+        return synthesis, fitted_vectors(synthesis, self.x)
 
     @property
     def fitted_synthesis(self) -> Any:
@@ -41,7 +41,7 @@ class Mapped:
     def group_vectors(self) -> NDArray[Any]:
         """The data in the space where groups are made: the group map's, or else the synthesis map's."""
         group = self.plan.group_map
-        return self._synthesis[1] if group is None else finite(group.fit_transform(self.x), group)
+        return self._synthesis[1] if group is None else fitted_vectors(group, self.x)
 
     def unified(self, labels: Labels | None, persons: Labels | None) -> NDArray[Any]:
         """What every group becomes in the data's own space; without labels, every row with noise."""

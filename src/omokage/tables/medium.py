@@ -19,7 +19,7 @@ from ..base.matrix import Labels
 from ..base.persons import person_codes
 from ..base.registry import Registry
 from ..errors import InputError, VerificationError
-from ..method.fitting import describe, finite
+from ..method.fitting import describe, fitted_vectors
 from ..method.maps import MAPS, Identity
 from ..method.maps.parts import parts_of
 from ..release.certificate import Certificate, Column, Found, Source, TableMethod
@@ -184,7 +184,7 @@ class PreparedTable:
         if group is None or isinstance(group, Identity):
             return encode(self.table, self.quasi, self.medium.scale, ordinal)
         x = encode(self.table, self.quasi, self.medium.scale if self.mixed else "none", ordinal=False)
-        return finite(group.fit_transform(x), group)
+        return fitted_vectors(group, x)
 
     def sensitive(self) -> Sequence[Sensitive]:
         return sensitive_columns(self.table.frame, self.columns)

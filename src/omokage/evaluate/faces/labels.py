@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from ...base.intervals import wilson
 from ...base.matrix import Labels
-from ...errors import InputError
+from ...faces.photo_table import read_photo_table
 from ...method.unify import Mean
 
 APART = ("Male", "Young", "Eyeglasses", "Smiling", "Mouth_Slightly_Open")  # the last two: the expression
@@ -115,22 +114,7 @@ def _interval(values: NDArray[Any]) -> tuple[float, float]:
 
 
 def read_labels(table: Path, photos: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Names of the labels, and 0 or 1 for each photo: columns of a CSV that hold nothing but −1 and 1 (or 0 and 1)."""
-    try:
-        frame = pl.read_csv(table, infer_schema=False)
-    except (OSError, pl.exceptions.PolarsError):
-        raise InputError(f"{table} cannot be read as a CSV file") from None
-    image = next((c for c in ("image", "photo", "file") if c in frame.columns), None)
-    if image is None:
-        raise InputError(f"{table.name} needs a column image (or photo, file) with the photos' names")
-    names = tuple(c for c in frame.columns if c != image and set(frame[c].unique().to_list()) <= {"-1", "0", "1"})
-    if not names:
-        raise InputError(f"{table.name} has no column of labels: they hold -1 and 1")
-    place = {name: row for row, name in enumerate(frame[image].to_list())}
-    if len(place) < len(frame):
-        raise InputError(f"{table.name} names the same photo more than once")
-    missing = sum(photo not in place for photo in photos)
-    if missing:
-        raise InputError(f"{table.name} has no labels for {missing} of {len(photos)} released faces' photos: add them")
-    values = frame.select(names).to_numpy()[[place[photo] for photo in photos]]
-    return names, (values == "1").astype(np.float64)
+    """Names of the labels, and 0 or 1 for each of these photos."""
+    read = read_photo_table(table)
+    names, values = read.labels()
+    return names, values[read.rows_of(photos)].astype(np.float64)

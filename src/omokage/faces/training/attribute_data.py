@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +11,16 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from ...base.progress import Progress, silent
 from ...errors import InputError, PhotoError
 from ..align import ffhq_alignment
 from ..image import Picture, read_photo
 from ..maps.attribute import resized
+from ..photo_table import read_photo_table
 
 Framing = Literal["find", "whole"]
 CACHED = 96  # side at which crops are kept for training
 _CROP = 256  # side of a Portrait's crop: training looks at faces the way that use does
-_NAMES = ("image", "image_id")
-_NOT_LABELS = {"identity", "partition"}
 
 
 @dataclass(frozen=True)
@@ -46,63 +45,12 @@ class Faces:
 
 
 def read_labels(path: Path) -> Labels:
-    """A list of labels: a CSV with a column ``image`` and one for each label, or CelebA's own ``list_attr_celeba.txt``.
-
-    Labels are −1 and 1, or 0 and 1. Columns named identity or partition are passed over.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a line or a column of it breaks these rules.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise InputError(f"the list of labels {path.name} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"the list of labels {path.name} is not a text file in UTF-8") from None
-    lines = [line for line in lines if line.strip()]
-    if lines and lines[0].strip().isdigit():
-        rows = [["image", *lines[1].split()] if len(lines) > 1 else ["image"], *(line.split() for line in lines[2:])]
-        if int(lines[0]) != len(rows) - 1:
-            raise InputError(f"{path.name} says that it lists {int(lines[0])} images, but it lists {len(rows) - 1}")
-    else:
-        rows = list(csv.reader(lines))
-    return _checked(rows, path.name)
+    """A list of labels: see :mod:`omokage.faces.photo_table`."""
+    table = read_photo_table(path)
+    return Labels(table.photos, *table.labels())
 
 
-def _checked(rows: list[list[str]], file: str) -> Labels:
-    header = [name.strip() for name in rows[0]] if rows else []
-    at = next((header.index(name) for name in _NAMES if name in header), None)
-    if at is None:
-        raise InputError(f"{file} has no column 'image': the first line must name the columns, one of them 'image'")
-    columns = [i for i, name in enumerate(header) if i != at and name not in _NOT_LABELS]
-    if not columns:
-        raise InputError(f"{file} has a column of images but none of labels")
-    if len(set(header)) < len(header):
-        raise InputError(f"{file} names a column twice")
-    if len(rows) < 2:
-        raise InputError(f"{file} names the labels, but lists no image")
-    for number, row in enumerate(rows[1:], 2):
-        if len(row) != len(header):
-            raise InputError(f"{file} has {len(header)} columns, but {len(row)} fields in line {number}")
-    images = tuple(row[at].strip() for row in rows[1:])
-    if len(set(images)) < len(images):
-        raise InputError(f"{file} lists {len(images) - len(set(images))} images more than once: keep one line for each")
-    values = np.empty((len(images), len(columns)), np.float32)
-    for place, column in enumerate(columns):
-        read = {"1": 1.0, "0": 0.0, "-1": 0.0}
-        found = [read.get(row[column].strip()) for row in rows[1:]]
-        if None in found:
-            where = found.index(None) + 2
-            raise InputError(f"the label {header[column]!r} in {file} is neither −1 nor 0 nor 1 in line {where}")
-        values[:, place] = found
-    return Labels(images, tuple(header[i] for i in columns), values)
-
-
-def gather(
-    folder: Path, labels: Labels, framing: Framing = "find", *, progress: Callable[[int, int], None] | None = None
-) -> Faces:
+def gather(folder: Path, labels: Labels, framing: Framing = "find", *, progress: Progress = silent) -> Faces:
     """The FFHQ crop of the face in the middle of each image that is listed and there.
 
     ``framing="whole"`` takes images that are such crops already as they are. Images without a face are left out, as in the paper.
@@ -116,8 +64,7 @@ def gather(
     cut = _cutter(framing)
     crops, rows, unread, faceless = [], [], 0, 0
     for number, (name, row) in enumerate(listed, 1):
-        if progress:
-            progress(number, len(listed))
+        progress("cutting out faces", number, len(listed))
         try:
             crop = cut(read_photo(folder / name))
         except PhotoError:

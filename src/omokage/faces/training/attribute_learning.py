@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ...base.files import write_whole
+from ...base.progress import Progress, silent
 from ...errors import InputError
 from ..maps.attribute import AttributeNet, as_input, resized
 from .attribute_data import varied
@@ -52,19 +52,6 @@ class History:
     epochs: int = 0
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How far a part of the work is. ``loss`` is that of the last step, None while faces are cut out."""
-
-    part: Literal["faces", "training"]
-    done: int
-    total: int
-    loss: float | None = None
-
-
-Report = Callable[[Progress], None]
-
-
 class Trainer:
     """Learns one network, epoch by epoch; can be stopped after any of them and go on later with the same result."""
 
@@ -88,7 +75,7 @@ class Trainer:
 
     def run(
         self, crops: NDArray[np.uint8], labels: NDArray[np.float32], *,
-        held: tuple[NDArray[np.uint8], NDArray[np.float32]] | None = None, every: int = 0, report: Report | None = None,
+        held: tuple[NDArray[np.uint8], NDArray[np.float32]] | None = None, every: int = 0, progress: Progress = silent,
     ) -> History:  # fmt: skip
         """Learn from crops (n, h, h, 3) and labels (n, m). ``held`` is looked at every so many steps, and after each epoch."""
         steps = -(-len(crops) // self.recipe.batch)
@@ -109,8 +96,7 @@ class Trainer:
                     x = torch.from_numpy(seen[view][chosen]).float() if remembers else self._views(crops[chosen], rng)
                     loss = self._step(step / (self.epochs * steps), x, labels[chosen], remembers)
                     self.history.loss.append(round(loss, 5))
-                    if report:
-                        report(Progress("training", step + 1, self.epochs * steps, loss))
+                    progress("training", step + 1, self.epochs * steps)
                     if held and (number == steps - 1 or (every and (step + 1) % every == 0)):
                         self.history.held.append((step + 1, round(mean_loss(self.net, *held), 5)))
             self.history.epochs = epoch + 1

@@ -24,10 +24,11 @@ from safetensors.torch import load_file, save_file
 
 from ... import networks
 from ...base.files import require_file, write_new, write_whole
+from ...base.progress import Progress, silent
 from ...errors import InputError, OutputError
 from ..maps.attribute import BACKBONES, AttributeNet, Backbone
 from .attribute_data import Faces, Framing, Labels, gather, read_labels
-from .attribute_learning import Progress, Recipe, Report, Trainer
+from .attribute_learning import Recipe, Trainer
 
 Start = Literal["random", "frozen", "finetuned"]
 STARTS = ("random", "frozen", "finetuned")  # the paper's (a), (b), (c)
@@ -59,7 +60,7 @@ def build(
 
 def train_attributes(
     images: Path, labels: Path, out: Path, *, start: Start = "finetuned", backbone: Backbone = "compact", epochs: int = 2,
-    seed: int = 0, progress: Report | None = None, framing: Framing = "find",
+    seed: int = 0, progress: Progress = silent, framing: Framing = "find",
 ) -> Path:  # fmt: skip
     """Train an attribute network on a folder of images and a list of labels.
 
@@ -89,15 +90,14 @@ def train_attributes(
         raise OutputError(f"the folder {out.name} cannot be made: {error.strerror}") from None
     for name, ours in ((HISTORY, _our_history), (WEIGHTS, _our_weights)):
         require_file(out / name, overwrite=True, ours=ours)  # before the work that would be lost
-    cut = (lambda done, total: progress(Progress("faces", done, total))) if progress else None
-    faces = kept_crops(out / CROPS, listed, lambda: gather(images, listed, framing, progress=cut))
+    faces = kept_crops(out / CROPS, listed, lambda: gather(images, listed, framing, progress=progress))
     learned, held = parted(len(faces.crops), seed)
     seen = (faces.crops[held], faces.labels[held])
     histories = []
     for number, (frozen, recipe, lasts) in enumerate(todo):
         net.trunk.requires_grad_(not frozen)
         trainer = Trainer(net, recipe, epochs=lasts, seed=seed, checkpoint=out / CHECKPOINT.format(number))
-        histories.append(trainer.run(faces.crops[learned], faces.labels[learned], held=seen, report=progress))
+        histories.append(trainer.run(faces.crops[learned], faces.labels[learned], held=seen, progress=progress))
     right = ((net.probabilities(seen[0]) > 0.5) == (seen[1] > 0.5)).mean(0).tolist()
     about = {"start": start, "backbone": backbone, "images": len(learned), "seed": seed}
     summary = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from ...base.files import require_file, write_new
+from ...base.progress import Progress, silent
 from ...errors import InputError
 from ...networks.generator import PUBLISHED, FaceGenerator, load_generator
 from ..maps.encoder import BLOCKS, PARTS_OF_W, Encoder, widen
@@ -32,8 +33,6 @@ RANK = 320
 HEAD_FACES = 20
 WEIGHTS, CARD, TITLE = "encoder.safetensors", "encoder.md", "# Encoder I → W+"
 EXIT = 64  # of the generator's inner map that inversion looks at
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def train_encoder(
     seed: int = 7,
     generator: str | Path = PUBLISHED,
     cache: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Learned:
     """Make the encoder and its card in the folder ``out``, for the zoo's generator or for a StyleGAN2 in a file.
 
@@ -71,21 +70,18 @@ def train_encoder(
     found = []
     for number in range(shards):
         found.append(sampler.shard(number))
-        if progress:
-            progress("samples", (number + 1) * SHARD, shards * SHARD)
+        progress("samples", (number + 1) * SHARD, shards * SHARD)
     learned = learn(
         np.concatenate([shard["descriptions"] for shard in found])[:samples],
         np.concatenate([shard["styles"] for shard in found])[:samples],
         net.w_mean.numpy(),
     )
-    if progress:
-        progress("regression", 1, 2)
+    progress("regression", 1, 2)
     learned.encoder.groups = torch.tensor(net.groups)
     learned.encoder.head = head_for(net, seed)
     out.mkdir(parents=True, exist_ok=True)
     write_new(out / WEIGHTS, learned.encoder.save, overwrite=True, ours=_our_weights)
-    if progress:
-        progress("regression", 2, 2)
+    progress("regression", 2, 2)
     told = card(learned, seed, time.monotonic() - began, str(generator))
     write_new(out / CARD, told.encode(), overwrite=True, ours=_our_card)
     return learned
