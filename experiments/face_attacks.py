@@ -45,7 +45,7 @@ def cell(photos: Path, group: str, synthesis: str, k: int, work: Path, workers: 
     release, key = work / f"{group}-{synthesis}-{k}-{photos.name}", work / f"{group}-{synthesis}-{k}-{photos.name}.json"
     if not release.exists():
         maps = {"group_map": make_face_map(group, group=True), "synthesis_map": make_face_map(synthesis)}
-        anonymizer = Anonymizer(Cells(k, cell_size=32 * k), **maps, random_state=0)
+        anonymizer = Anonymizer(Cells(k), **maps, random_state=0)
         release_folder(anonymizer, photos, release, key=key, workers=workers)
     result = evaluate_faces(photos, release, key, workers=workers)
     return {

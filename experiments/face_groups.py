@@ -12,7 +12,7 @@ from omokage.faces.maps import make_face_map
 from omokage.faces.store import FaceStore
 from omokage.method.anonymizer import group_people
 from omokage.method.fitting import seeded
-from omokage.method.grouping import Cells, parse_grouper
+from omokage.method.grouping import parse_grouper
 from omokage.method.unify import Mean
 
 
@@ -21,8 +21,7 @@ def grouped(
 ) -> Labels:
     """A group of at least k people for every face."""
     codes = store.codes(store.fitted(make_face_map(group, group=True, size=size, steps=steps)))
-    made = Cells(k, cell_size=32 * k) if grouping == "cells" else parse_grouper(grouping, k)  # the cells of the kept results
-    return group_people(codes.astype(np.float64), people, seeded(made, 0))
+    return group_people(codes.astype(np.float64), people, seeded(parse_grouper(grouping, k), 0))
 
 
 def drawn(store: FaceStore, people: Labels, labels: NDArray[np.int64], synthesis: str, steps: int = 0) -> list[Path]:

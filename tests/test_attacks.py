@@ -215,7 +215,7 @@ def broken(view):
         (broken, "the attack broken fails with KeyError: correct it"),
         (3, "must be callable with the attacker's view, but it is of type int"),
         ("thumb", "no attack 'thumb': choose raw, standard"),
-        ("no.such:Thing", r"the attack no.such:Thing cannot be imported \(ModuleNotFoundError\)"),
+        ("no.such:Thing", r"the attack no.such:Thing cannot be imported: ModuleNotFoundError"),
     ],
 )
 def test_an_attack_that_breaks_the_contract_is_refused_aloud(releases, attack, words):
@@ -281,4 +281,4 @@ def test_evaluate_takes_an_attack_by_its_path(run, tmp_path, monkeypatch, rows):
     assert "--attack strangers.attacks:ByFirst:2" in page
     missing = run("evaluate", *given, "--attack", "strangers.attacks:Nothing")
     assert missing.code == 2
-    assert "cannot be imported (AttributeError)" in missing.err
+    assert "cannot be imported: AttributeError" in missing.err

@@ -153,6 +153,7 @@ def test_both_layouts_say_the_same(tmp_path):
     [
         ("", "no column of photos"),
         ("picture,Male\n1.jpg,1\n", "no column of photos"),
+        ("image,Male,Male\n1.jpg,1,1\n", "names a column twice: give each another name"),
         ("image,identity\n1.jpg,3\n", "no column of labels"),
         ("image,Male\n", "lists no photo"),
         ("image,Male,Male\n1.jpg,1,1\n", "twice"),

@@ -209,7 +209,7 @@ def test_a_file_that_is_too_large(tmp_path):
 
 def test_labels_without_names(tmp_path):
     (tmp_path / "l.csv").write_text("picture,Male\na.jpg,1\n")
-    with pytest.raises(InputError, match="needs a column image"):
+    with pytest.raises(InputError, match="has no column of photos"):
         read_labels(tmp_path / "l.csv", ["a.jpg"])
 
 
@@ -274,7 +274,7 @@ def test_photos_that_cannot_be_used(tmp_path):
             lambda: encode_picture(grey, ".gif"),
         ),
         ("persons are taken from 'folder' or 'csv', not from 'name'", lambda: list_photos(tmp_path, "name")),
-        ("has empty cells in the columns photo or person", lambda: list_photos(tmp_path, "csv", tmp_path / "persons.csv")),
+        ("has empty cells in the column person", lambda: list_photos(tmp_path, "csv", tmp_path / "persons.csv")),
         ("a stored portrait is damaged", lambda: Portrait.of_arrays({})),
     ):
         with pytest.raises(InputError, match=words):

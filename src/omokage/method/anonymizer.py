@@ -157,18 +157,18 @@ class Anonymizer:
         """Refuse a combination of parts that does not work, before any data are read."""
         if (self.grouper is None) == (self.noise is None):
             raise InputError("give a grouper or noise, one of the two")
-        if self.grouper is not None and not isinstance(self.grouper, Integral | str | float):
+        if isinstance(self.grouper, Integral):
+            check_k(self.grouper)
+        elif self.grouper is not None:
             if not (hasattr(self.grouper, "k") and hasattr(self.grouper, "fit_predict")):
                 raise InputError(f"grouper must have k and fit_predict, but it is of type {type(self.grouper).__name__}")
             check_k(self.grouper.k)
-        elif self.grouper is not None:
-            check_k(self.grouper)
         if self.noise is not None and not (hasattr(self.noise, "add") and hasattr(self.noise, "scale")):
             raise InputError(f"noise must be a Laplace, but it is of type {type(self.noise).__name__}")
         self._unifier()
         for name in ("group_map", "synthesis_map"):
             given = getattr(self, name)
-            if given is not None and not hasattr(given, "transform"):
+            if given is not None and not hasattr(given, "fit"):
                 raise InputError(f"{name} must be a transformer, but it is of type {type(given).__name__}")
         if self.synthesis_map is not None and not hasattr(self.synthesis_map, "inverse_transform"):
             raise MapError(

@@ -34,8 +34,7 @@ class Cells(Grouper, ClusterMixin, BaseEstimator):
     k : int
         Least number of rows in a group.
     cell_size : int or None
-        Rows a cell aims at; None means 32 k, or one cell for a table of up to 2,048 rows. Larger cells lose less and take
-        longer.
+        Rows a cell aims at; None means 32 k. Larger cells lose less and take longer.
     sweeps : int
         How often every row looks for a better group; 0 leaves MDAV's groups as they are.
     random_state : int or None
@@ -79,7 +78,7 @@ class Cells(Grouper, ClusterMixin, BaseEstimator):
         limit = 32 * self.k if self.cell_size is None else self.cell_size
         if limit < 2 * self.k:
             raise InputError(f"cell_size must be at least 2 k = {2 * self.k}, but it is {limit}")
-        one_cell = self.cell_size is None or len(x) <= limit + limit // 2
+        one_cell = len(x) <= limit + limit // 2  # a larger table is divided by chance, so that nobody can repeat its groups
         with Pool(self.n_jobs) as pool:
             require_finite(x, pool)
             if one_cell and small.is_small(x):
