@@ -21,7 +21,7 @@ from ..base.progress import Progress, silent
 from ..base.workers import in_parallel
 from ..errors import InputError
 from .image import encode_picture
-from .maps import FACE_MAPS, caches
+from .maps import FACE_MAPS, has_small_codes, is_listed
 from .survey import FaceRecord, Portraits
 from .work_folder import inner
 
@@ -49,8 +49,8 @@ class FaceStore:
         return mapping.fit(Portraits(self.faces[:: max(1, len(self.faces) // _SAMPLE)]))
 
     def codes(self, mapping: Any) -> NDArray[np.float32]:
-        """Every face under a fitted map (n, d). Codes that are worth keeping are not made again."""
-        place = None if not caches(mapping) else inner(self.work, "codes", _folder_of(mapping))
+        """Every face under a fitted map (n, d). Those of listed maps are kept and not made again."""
+        place = None if not is_listed(mapping) else inner(self.work, "codes", _folder_of(mapping))
         files = [None if place is None else place / f"{face.name}.npy" for face in self.faces]
         rows: list[NDArray[np.float32] | None] = [None if f is None or not f.exists() else _loaded(f) for f in files]
         tasks = [(at, face) for at, face in enumerate(self.faces) if rows[at] is None]
@@ -65,7 +65,7 @@ class FaceStore:
         weights = 1.0 / np.bincount(people)[people]
         members = members_of(labels)
         made = [self._picture_of(mapping, rows, weights, unifier, format) for rows in members]
-        if caches(mapping):
+        if has_small_codes(mapping):
             means = unifier.unify(self.codes(mapping), labels, weights)
             drawn = [(mean, to) for mean, to in zip(means, made, strict=True) if not to.exists()]
             results = self._counted(_draw_one, drawn, (mapping, format), "making faces", len(made))
@@ -81,7 +81,7 @@ class FaceStore:
 
     def _picture_of(self, mapping: Any, rows: Any, weights: Any, unifier: Any, format: str) -> Path:
         """Where a group's picture is kept: its name changes with the members and with how they are unified."""
-        part = asdict(part_of(mapping, FACE_MAPS)) if FACE_MAPS.name_of(mapping) in FACE_MAPS else secrets.token_hex(16)
+        part = asdict(part_of(mapping, FACE_MAPS)) if is_listed(mapping) else secrets.token_hex(16)
         inside = [[self.faces[i].name, float(weights[i])] for i in rows]
         text = json.dumps([inside, part, type(unifier).__name__, format])
         return inner(self.work, "pictures") / f"{hashlib.sha256(text.encode()).hexdigest()}.{format}"

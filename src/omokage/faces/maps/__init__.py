@@ -31,10 +31,14 @@ FACE_MAPS = Registry(
 _GROUP_SIDE = 32  # of DIRECT's pictures where they are only grouped
 
 
-def caches(mapping: Any) -> bool:
-    """Whether the codes of a map are kept; those of your own class are not, because its code may change."""
-    name = FACE_MAPS.name_of(mapping)
-    return name in FACE_MAPS and ("cache" in FACE_MAPS.entry(name).can or getattr(mapping, "size", 0) == _GROUP_SIDE)
+def is_listed(mapping: Any) -> bool:
+    """Whether a map is one of these, so that its name and options say what its codes are; your own class may change."""
+    return FACE_MAPS.name_of(mapping) in FACE_MAPS
+
+
+def has_small_codes(mapping: Any) -> bool:
+    """Whether the codes of a whole folder fit into memory, so that they serve to group and to average."""
+    return is_listed(mapping) and "cache" in FACE_MAPS.entry(FACE_MAPS.name_of(mapping)).can
 
 
 @dataclass(frozen=True)
