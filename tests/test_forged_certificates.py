@@ -357,3 +357,11 @@ def test_a_certificate_of_another_version_is_named():
         Certificate.from_json('{\n "format": "omokage-certificate/2",\n "promise": {}}')
     with pytest.raises(VerificationError, match="is damaged"):
         Certificate.from_json('{\n "format": "omokage-certificate/3",\n "promise": {}}')
+
+
+def test_one_file_does_not_pass_for_two_where_case_does_not_count(face_release):
+    certificate = Certificate.read(face_release.release)[0]
+    first = certificate.files[0]
+    twice = replace(first, path=first.path.upper().replace("FACES/", "faces/"))
+    with pytest.raises(VerificationError, match="contradict each other"):
+        Certificate.from_json(replace(certificate, files=(*certificate.files, twice)).to_json())

@@ -124,13 +124,13 @@ def test_files_written_in_the_photos_order_are_refused(tmp_path, monkeypatch):
     if states != [os.stat(folder / name).st_ino for name in names]:
         monkeypatch.setattr(os, "lstat", lambda path: os.stat_result((0, names.index(Path(path).name), *[0] * 8)))
     with pytest.raises(VerificationError, match="follows that of the input"):
-        inspect_pictures(folder, names, {}, [])
+        inspect_pictures(folder, names, [], 0, [])
 
 
 def test_a_name_in_a_pictures_bytes_is_refused(tmp_path):
     (tmp_path / "a.png").write_bytes(b"\x89PNG tEXt Comment secret-name-07.png")
     with pytest.raises(VerificationError, match="a picture's bytes"):
-        inspect_pictures(tmp_path, ["a.png"], {"a.png": (tmp_path / "a.png").read_bytes()}, ["secret-name-07.png"])
+        inspect_pictures(tmp_path, ["a.png"], [(tmp_path / "a.png").read_bytes()], 1, ["secret-name-07.png"])
 
 
 # ---------------------------------------------------------------------- the gate

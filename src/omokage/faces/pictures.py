@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
@@ -58,9 +58,17 @@ class PictureWriter:
         contents, faces = Contents(stage), key.faces
         if faces is None:
             raise VerificationError("the key of a release of faces must name its files")
-        written = {name: contents.read(f"{FOLDER}/{name}") for name in self.names}
-        found = count(_classes(written.values()), persons=key.persons_by_row())
-        around = inspect_pictures(folder, faces.files, written, self.hidden)
+        different: dict[str, bytes] = {}
+
+        def written() -> Iterator[bytes]:
+            for name in self.names:
+                content = contents.read(path := f"{FOLDER}/{name}")
+                different.setdefault(contents.file(path).sha256, content)
+                yield content
+
+        found = count(_classes(written()), persons=key.persons_by_row())
+        searched = sum(contents.file(f"{FOLDER}/{name}").bytes for name in self.names)
+        around = inspect_pictures(folder, faces.files, different.values(), searched, self.hidden)
         return Filled(replace(certificate, found=found, around=around), key, contents)
 
 

@@ -319,7 +319,7 @@ def _require_consistent(certificate: Certificate) -> None:
         or faces != (certificate.counted == "photos" or (faces and certificate.counted == "persons"))
         or (faces and not isinstance(certificate.promise, KAnonymity))
         or len(set(names)) < len(names)
-        or len(set(paths)) < len(paths)
+        or len({path.casefold() for path in paths}) < len(paths)  # where case does not count, one file would pass for two
         or any(path.startswith("faces/") != faces for path in paths)
         or (not faces and len(paths) > 1)
         or not (faces or any(column.role == "quasi" for column in certificate.columns))

@@ -159,7 +159,7 @@ class PreparedTable:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The released columns, and how each is unified."""
-        unify, plan = self.medium.unify or {}, self.plan
+        unify = self.medium.unify or {}
         for name in unify:
             if self.role.get(name) != "quasi":
                 raise InputError(f"column {name!r} is to be unified, but it is not a quasi-identifier")
@@ -169,9 +169,10 @@ class PreparedTable:
         for name, part in self.role.items():
             if part not in ("identifier", "person"):
                 kind, how = self.table.kinds[name], None
-                if part == "quasi":
-                    how = plan.unifier_name if self.mapped is not None else unify.get(name, DEFAULT_UNIFIER[kind])
-                    how = how if self.mapped is not None else check_unifier(name, kind, how)
+                if part == "quasi" and self.mapped is not None:
+                    how = self.plan.unifier_name
+                elif part == "quasi":
+                    how = check_unifier(name, kind, unify.get(name, DEFAULT_UNIFIER[kind]))
                 columns.append(Column(name, part, kind, how))  # type: ignore[arg-type]
         return tuple(columns)
 
