@@ -26,10 +26,11 @@ from omokage.evaluate.faces.published import PublishedMaps
 from omokage.faces.pictures import FOLDER, classes_of_written
 from omokage.faces.portrait import Portrait
 from omokage.faces.survey import FaceRecord
-from omokage.release.certificate import Certificate, FaceMethod, KAnonymity, Source
+from omokage.release.certificate import Certificate, KAnonymity, Source
 from omokage.release.contents import Contents
 from omokage.release.counting import count
 from omokage.release.key import Faces, Key
+from omokage.release.methods import FaceMethod
 from omokage.release.publish import Filled, publish
 from omokage.report import face_evaluation_page
 from omokage.report.sentences import attacker_name, face_verdict

@@ -24,7 +24,7 @@ from omokage.learn.descent import norm_grid
 from omokage.learn.network import check_finite
 from omokage.method.fitting import finite
 from omokage.method.maps import PCA
-from omokage.release.certificate import FaceMethod
+from omokage.release.methods import FaceMethod
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 FRAME = pl.DataFrame({"age": [20.0, 30.0, 40.0, 50.0], "sex": ["f", "m", "f", "m"]})

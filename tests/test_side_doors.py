@@ -20,9 +20,10 @@ from omokage.base.search import Strings
 from omokage.errors import InputError, VerificationError
 from omokage.faces.leaks import inspect_pictures
 from omokage.release import leaks
-from omokage.release.certificate import Around, Certificate, FaceMethod, KAnonymity, Source
+from omokage.release.certificate import Around, Certificate, KAnonymity, Source
 from omokage.release.counting import count
 from omokage.release.key import fingerprint_of, read_key
+from omokage.release.methods import FaceMethod
 from omokage.release.text import readable
 from omokage.tables.leaks import inspect_table
 

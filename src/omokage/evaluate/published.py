@@ -15,8 +15,9 @@ from ..method import UNIFIERS
 from ..method.anonymizer import Anonymizer
 from ..method.grouping import GROUPERS
 from ..method.maps.parts import rebuild_map
-from ..release.certificate import Certificate, Column, Noisy, TableMethod
+from ..release.certificate import Certificate, Column, Noisy
 from ..release.counting import constraints_of
+from ..release.methods import TableMethod
 from ..tables.encode import Scale
 from ..tables.roles import Roles
 

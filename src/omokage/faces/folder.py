@@ -24,11 +24,12 @@ from ..base.registry import Registry
 from ..base.scratch import scratch
 from ..base.threads import all_cores
 from ..errors import InputError, MapError, NotEnoughPeople, OutputError
-from ..release.certificate import Certificate, FaceMethod, Found, Source
+from ..release.certificate import Certificate, Found, Source
 from ..release.contents import Contents
 from ..release.counting import count
 from ..release.key import Faces, Key
 from ..release.medium import Counted, Plan, Recipe, Rendered
+from ..release.methods import FaceMethod
 from ..release.rules import Sensitive
 from .listing import Photo, list_photos
 from .maps import FACE_MAPS, require_networks

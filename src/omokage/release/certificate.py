@@ -19,23 +19,19 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
-from ..base.parts import Part
 from ..base.reading import read_regular
 from ..errors import InputError, VerificationError
+from .fields import STRICT, Digest, FilePath, Number, Text
+from .methods import FaceMethod, TableMethod
 
 FORMAT: Literal["omokage-certificate/3"] = "omokage-certificate/3"
 CERTIFICATE, READABLE, SIGNATURE = "certificate.json", "CERTIFICATE.md", "certificate.sig"
 MOST_BYTES = 64 << 20
 PACKAGES = ("omokage", "numpy", "numba", "scikit-learn", "polars", "torch", "opencv-python-headless", "onnxruntime")
 
-_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 Content = bytes  # a file has a field of that name
-Text = Annotated[str, StringConstraints(max_length=4000)]
-Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Number = Annotated[int, Field(ge=0, lt=2**53)]
-Path_ = Annotated[str, StringConstraints(pattern=r"^(faces/)?[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}$")]
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class KAnonymity:
     counted: Literal["rows", "persons", "photos"]
     kind: Literal["k-anonymity"] = "k-anonymity"
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class Noisy:
     scale: Annotated[float, Field(gt=0)]
     kind: Literal["noise"] = "noise"
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,7 @@ class Column:
     kind: Literal["number", "boolean", "date", "code", "category"]
     unify: Text | None = None
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
 
 @dataclass(frozen=True)
@@ -81,7 +77,7 @@ class Rule:
     asked: float
     found: float
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
     @property
     def holds(self) -> bool:
@@ -101,7 +97,7 @@ class Found:
     persons: Number | None = None
     constraints: tuple[Rule, ...] = ()
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
     @property
     def sizes(self) -> dict[int, int]:
@@ -120,67 +116,7 @@ class Around:
     searched_bytes: Number
     orders: tuple[Literal["rows", "buffers", "inodes", "change times"], ...]
 
-    __pydantic_config__ = _STRICT
-
-
-@dataclass(frozen=True)
-class _Method:
-    """What the methods of all media have: an empty map is the identity."""
-
-    grouping: Part | None
-    group_map: tuple[Part, ...]
-    synthesis_map: tuple[Part, ...]
-    unifier: Text
-
-    def lines(self) -> list[str]:
-        """The method in words, a line each."""
-        return [
-            f"grouping: {'none' if self.grouping is None else self.grouping}",
-            f"group map: {_chain(self.group_map)}",
-            f"synthesis map: {_chain(self.synthesis_map)}",
-            f"unifier: {self.unifier}",
-        ]
-
-
-@dataclass(frozen=True)
-class TableMethod(_Method):
-    """How a table was anonymized."""
-
-    scale: Literal["range", "std", "none"]
-    digits: Number | None
-    rare: Literal["hide", "show"] = "hide"
-    medium: Literal["table"] = "table"
-
-    __pydantic_config__ = _STRICT
-
-    def lines(self) -> list[str]:
-        return [
-            *super().lines(),
-            f"scale: {self.scale}",
-            f"digits: {'all' if self.digits is None else self.digits}",
-            f"values of fewer than k people: {'hidden' if self.rare == 'hide' else 'shown'}",
-        ]
-
-
-@dataclass(frozen=True)
-class FaceMethod(_Method):
-    """How a folder of faces was anonymized. A network that was given is named by its SHA-256 among the options of its map."""
-
-    size: Annotated[int, Field(ge=1, le=4096)]
-    format: Literal["png", "jpg", "webp"]
-    every_face: bool
-    aligned: bool
-    medium: Literal["faces"] = "faces"
-
-    __pydantic_config__ = _STRICT
-
-    def lines(self) -> list[str]:
-        return [
-            *super().lines(),
-            f"pictures: {self.size} × {self.size}, {self.format}",
-            f"faces taken: {'all of a photo' if self.every_face else 'the largest of each photo'}"
-            + (", from aligned square crops" if self.aligned else ""),
-        ]
+    __pydantic_config__ = STRICT
 
 
 @dataclass(frozen=True)
@@ -191,18 +127,18 @@ class Source:
     columns: Number
     fingerprint: Digest | None = None
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
 
 @dataclass(frozen=True)
 class File:
     """A file of the release."""
 
-    path: Path_
+    path: FilePath
     bytes: Number
     sha256: Digest
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
     @classmethod
     def of(cls, path: str, content: Content) -> File:
@@ -224,7 +160,7 @@ class Certificate:
     versions: dict[Text, Text] = field(default_factory=dict)
     format: Literal["omokage-certificate/3"] = FORMAT
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
     @property
     def medium(self) -> Literal["table", "faces"]:
@@ -275,15 +211,8 @@ class Certificate:
         """The promise in one sentence."""
         if isinstance(self.promise, Noisy):
             return f"{self.promise.distribution} noise of scale {self.promise.scale:g}; no k is promised"
-        if self.medium == "faces":
-            whom = "people" if self.counted == "persons" else "photos, each taken for a different person"
-            return f"every released face is the same picture for at least {self.k} {whom}"
         rules = "".join(f", {c.name} of {c.column} at {c.asked:g}" for c in self.found.constraints)
-        return f"every combination of quasi-identifiers is shared by at least {self.k} {self.counted}{rules}"
-
-
-def _chain(parts: tuple[Part, ...]) -> str:
-    return " + ".join(str(part) for part in parts) or "none"
+        return self.method.promise(self.promise.k, self.promise.counted) + rules
 
 
 @lru_cache(maxsize=1)

@@ -18,9 +18,10 @@ from ..base.matrix import Labels
 from ..base.parts import Part
 from ..base.progress import Progress, silent
 from ..base.registry import Entry, Registry
-from .certificate import Certificate, Column, FaceMethod, Found, Source, TableMethod
+from .certificate import Certificate, Column, Found, Source
 from .contents import Contents
 from .key import Key
+from .methods import FaceMethod, TableMethod
 from .rules import Constraint, Sensitive
 
 Counted = Literal["rows", "persons", "photos"]

@@ -11,26 +11,7 @@ _EVERY = (
     "The hashes show that the files are the ones certified. Who certified them is shown only by a signature "
     "(omokage verify --signer).",
 )
-DIFFERENCING = (
-    "Whoever knows all members of a group but one can compute the last one's values from a mean, up to the released digits. "
-    "This is inherent in averaging; a larger k, the median, or fewer digits (--digits) make it harder."
-)
-NOT_COVERED = (
-    "k counts rows alike in the quasi-identifiers. Omokage does not protect columns released unchanged (sensitive, keep): "
-    "whoever knows their values may find a row by them.",
-    "Within a group, sensitive values that are all the same are given away, unless l-diversity or t-closeness was asked.",
-    DIFFERENCING,
-    *_EVERY,
-)
-FACES_NOT_COVERED = (
-    "k counts released faces that are the same picture. What the receiver knows besides (who was photographed, when, by whom) "
-    "is not hidden by it.",
-    "What the people of one group have in common (age, sex, a beard, glasses) can be seen in their picture, as it must be.",
-    "Whoever has the photos of all members of a group but one can subtract them from the mean and see much of the last one's "
-    "face. This is inherent in averaging; a larger k makes it harder.",
-    *_EVERY,
-)
-NOISE_NOT_COVERED = (
+_NOISE = (
     "Noise hides records in the mapped space but promises no k, and no differential privacy: measure what an attacker "
     "can still do.",
     *_EVERY,
@@ -40,8 +21,8 @@ NOISE_NOT_COVERED = (
 def not_covered(certificate: Certificate) -> tuple[str, ...]:
     """What the promise of this certificate does not cover."""
     if isinstance(certificate.promise, Noisy):
-        return NOISE_NOT_COVERED
-    return FACES_NOT_COVERED if certificate.medium == "faces" else NOT_COVERED
+        return _NOISE
+    return (*certificate.method.gaps, *_EVERY)
 
 
 def readable(certificate: Certificate) -> str:
@@ -53,7 +34,7 @@ def readable(certificate: Certificate) -> str:
     lines = [
         "# Certificate of an anonymized release", "",
         f"**Promised:** {_inline(certificate.promised())}.", "",
-        f"**Found on {where}:** {_counted(certificate)}, the smallest of {found.k} {unit}"
+        f"**Found on {where}:** {certificate.method.count(found.rows, found.groups)}, the smallest of {found.k} {unit}"
         + (f"; {found.persons} persons" if found.persons is not None else "") + ".",
     ]  # fmt: skip
     lines += [f"- {c.name} of `{_inline(c.column)}`: asked {c.asked:g}, found {c.found:.4g}" for c in found.constraints]
@@ -68,13 +49,6 @@ def readable(certificate: Certificate) -> str:
     lines += ["", "## What is not covered", "", *(f"- {gap}" for gap in not_covered(certificate))]
     lines += ["", "Check it: `omokage verify` on this folder.", ""]
     return "\n".join(lines)
-
-
-def _counted(certificate: Certificate) -> str:
-    found = certificate.found
-    if certificate.medium == "faces":
-        return f"{found.rows} faces, of which {found.groups} are different pictures"
-    return f"{found.rows} rows in {found.groups} classes of equal quasi-identifiers"
 
 
 def _around(certificate: Certificate) -> list[str]:
@@ -104,9 +78,8 @@ def _columns(certificate: Certificate) -> list[str]:
 
 def _source(certificate: Certificate) -> list[str]:
     source = certificate.source
-    what = "photos" if certificate.medium == "faces" else "rows"
     keyed = "" if source.fingerprint is None else f", keyed fingerprint {source.fingerprint} (only the key can check it)"
-    return [f"- input: {source.records} {what}{keyed}"]
+    return [f"- input: {source.records} {certificate.method.records}{keyed}"]
 
 
 def _files(certificate: Certificate) -> list[str]:

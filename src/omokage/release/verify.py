@@ -163,7 +163,7 @@ def _fitting(persons: np.ndarray | None, records: int) -> np.ndarray | None:
 def _counts(found: Found, certificate: Certificate, with_persons: bool) -> list[Check]:
     """Counted on the bytes: the promise, and the certificate's own figures."""
     checks = []
-    what = "pictures" if certificate.medium == "faces" else "rows"
+    what = certificate.method.released
     if isinstance(certificate.promise, KAnonymity):
         asked, counted = certificate.promise.k, certificate.promise.counted
         if counted == "persons" and not with_persons:

@@ -6,7 +6,8 @@ from ..base.words import counted
 from ..evaluate.evaluation import Evaluation
 from ..evaluate.faces.figures import FaceEvaluation
 from ..faces.recognize import RECOGNIZERS
-from ..release.certificate import Certificate, FaceMethod
+from ..release.certificate import Certificate
+from ..release.methods import FaceMethod
 
 
 def verdict(result: Evaluation) -> list[str]:

@@ -16,10 +16,11 @@ from ..base.persons import person_codes
 from ..base.registry import Registry
 from ..errors import InputError
 from ..method.maps import MAPS
-from ..release.certificate import Column, Source, TableMethod
+from ..release.certificate import Column, Source
 from ..release.counting import classes_of_rows, count
 from ..release.key import Key
 from ..release.medium import Counted, Plan, Recipe, Rendered
+from ..release.methods import TableMethod
 from ..release.rules import Sensitive
 from .arrange import shuffled
 from .encode import MOST, Scale, check_scale

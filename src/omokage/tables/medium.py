@@ -22,11 +22,12 @@ from ..errors import InputError, VerificationError
 from ..method.fitting import describe, fitted_vectors
 from ..method.maps import MAPS, Identity
 from ..method.maps.parts import parts_of
-from ..release.certificate import Certificate, Column, Found, Source, TableMethod
+from ..release.certificate import Certificate, Column, Found, Source
 from ..release.contents import Contents
 from ..release.counting import constraints_of
 from ..release.key import Key
 from ..release.medium import Counted, Plan, Recipe, Rendered
+from ..release.methods import TableMethod
 from ..release.rules import Sensitive
 from .arrange import arranged
 from .array import ArrayMedium

@@ -8,7 +8,8 @@ from typing import Any, Literal
 from ...base.parts import Part, digest_of, rebuild
 from ...errors import InputError, MapError
 from ...faces.maps import FACE_MAPS, OURS, Networks
-from ...release.certificate import Certificate, FaceMethod
+from ...release.certificate import Certificate
+from ...release.methods import FaceMethod
 
 Which = Literal["group", "synthesis"]
 WHICH: tuple[Which, ...] = ("group", "synthesis")
