@@ -57,6 +57,18 @@ def test_imports_point_one_way():
             assert allowed, f"{path.relative_to(PACKAGE)} imports {other}"
 
 
+def test_a_medium_knows_maps_and_means_but_neither_groupers_nor_the_pipeline():
+    """A group photo is no medium: it looks for the nearest group of a crowd itself."""
+    for folder in ("tables", "faces"):
+        for path in (PACKAGE / folder).rglob("*.py"):
+            found = {
+                node.module.split("method.")[1].split(".")[0]
+                for node in ast.walk(ast.parse(path.read_text()))
+                if isinstance(node, ast.ImportFrom) and node.level and (node.module or "").startswith("method.")
+            }
+            assert found <= {"maps", "fitting", "unify"} or path.name == "group_photo.py", f"{path.name} imports {found}"
+
+
 def test_no_file_says_nothing_by_its_name():
     vague = {"utils.py", "util.py", "helpers.py", "common.py", "misc.py"}
     assert not [p for p in PACKAGE.rglob("*.py") if p.name in vague]

@@ -21,7 +21,6 @@ from ..base.registry import Registry
 from ..errors import InputError, VerificationError
 from ..method.fitting import describe, fitted_vectors
 from ..method.maps import MAPS, Identity
-from ..method.maps.parts import parts_of
 from ..release.certificate import Certificate, Column, Found, Source
 from ..release.contents import Contents
 from ..release.counting import constraints_of
@@ -195,7 +194,7 @@ class PreparedTable:
         table, columns, medium, plan = self.table, self.columns, self.medium, self.plan
         notes = telling_columns(table, self.role)
         if self.mapped is not None:
-            notes += uneven_units(self.mapped.x, any(part.name == "std" for part in parts_of(plan.synthesis_map)))
+            notes += uneven_units(self.mapped.x, any(part.name == "std" for part in recipe.synthesis_map))
             groups = pl.DataFrame(self.mapped.unified(labels, self.persons), schema=self.quasi, orient="row")
         elif labels is not None:
             groups, rare = self._unified(Classes(labels, self.persons, int(plan.k or 0)))
