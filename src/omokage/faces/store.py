@@ -54,7 +54,8 @@ class FaceStore:
         files = [None if place is None else place / f"{face.name}.npy" for face in self.faces]
         rows: list[NDArray[np.float32] | None] = [None if f is None or not f.exists() else _loaded(f) for f in files]
         tasks = [(at, face) for at, face in enumerate(self.faces) if rows[at] is None]
-        for at, vector in self._counted(_code_one, tasks, (mapping,), f"mapping faces ({_name_of(mapping)})", len(rows)):
+        stage, workers = f"mapping faces ({_name_of(mapping)})", 1 if getattr(mapping, "quick", False) else self.workers
+        for at, vector in self._counted(_code_one, tasks, (mapping,), stage, len(rows), workers):
             rows[at] = vector
             if (file := files[at]) is not None:
                 _keep(vector, file)
@@ -68,13 +69,13 @@ class FaceStore:
         if has_small_codes(mapping):
             means = unifier.unify(self.codes(mapping), labels, weights)
             drawn = [(mean, to) for mean, to in zip(means, made, strict=True) if not to.exists()]
-            results = self._counted(_draw_one, drawn, (mapping, format), "making faces", len(made))
+            results = self._counted(_draw_one, drawn, (mapping, format), "making faces", len(made), self.workers)
         else:
             if not hasattr(unifier, "mean_of"):
                 raise InputError(f"the codes of {_name_of(mapping)} are too large to hold: only their mean can be taken")
             groups = zip(members, made, strict=True)
             averaged = [([self.faces[i] for i in rows], weights[rows], to) for rows, to in groups if not to.exists()]
-            results = self._counted(_unify_one, averaged, (mapping, unifier, format), "making faces", len(made))
+            results = self._counted(_unify_one, averaged, (mapping, unifier, format), "making faces", len(made), self.workers)
         for _ in results:
             pass
         return made
@@ -86,10 +87,12 @@ class FaceStore:
         text = json.dumps([inside, part, type(unifier).__name__, format])
         return inner(self.work, "pictures") / f"{hashlib.sha256(text.encode()).hexdigest()}.{format}"
 
-    def _counted(self, work: Any, tasks: Sequence[tuple[Any, ...]], shared: Any, stage: str, total: int) -> Iterator[Any]:
+    def _counted(
+        self, work: Any, tasks: Sequence[tuple[Any, ...]], shared: Any, stage: str, total: int, workers: int
+    ) -> Iterator[Any]:
         done = total - len(tasks)
         self.progress(stage, done, total)
-        for result in in_parallel(work, tasks, self.workers, shared=shared):
+        for result in in_parallel(work, tasks, workers, shared=shared):
             done += 1
             self.progress(stage, done, total)
             yield result

@@ -4,7 +4,8 @@
 Anything with these methods works; the classes here save a map that looks at one portrait at a time from writing the loops.
 
 A map may also say: ``size``, the side of the portraits that it takes (256 if it does not say); ``networks``, the names of what it
-needs from the zoo; ``recognizer``, the recognizer that should look at the photo for it.
+needs from the zoo; ``recognizer``, the recognizer that should look at the photo for it; ``quick``, that it is not worth starting
+processes for.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class FaceMap(BaseEstimator):
     """A map that looks at portraits one by one: a subclass says what :meth:`encode` makes of one."""
 
     recognizer: ClassVar[str | None] = None
+    quick: ClassVar[bool] = False  # whether starting processes would take longer than coding the faces of a folder
 
     @property
     def networks(self) -> tuple[str, ...]:

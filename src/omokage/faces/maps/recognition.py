@@ -22,6 +22,7 @@ class Recognition(FaceMap):
     """
 
     recognizer: ClassVar[str | None] = "arcface"
+    quick: ClassVar[bool] = True  # the embedding is kept with the portrait
 
     def __init__(self, pose_weight: float = 1.0) -> None:
         self.pose_weight = pose_weight
