@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from itertools import product
 
@@ -279,6 +280,10 @@ def test_evaluate_takes_an_attack_by_its_path(run, tmp_path, monkeypatch, rows):
     assert "a &lt;b&gt;single&lt;/b&gt; column" in page
     assert "<b>single" not in page
     assert "--attack strangers.attacks:ByFirst:2" in page
+    (tmp_path / "here.py").write_text(STRANGER)  # a module of the current folder, as an installed command finds it
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p not in ("", str(tmp_path))])
+    assert run("evaluate", *given, "--attack", "here:nobody").code == 0
     missing = run("evaluate", *given, "--attack", "strangers.attacks:Nothing")
     assert missing.code == 2
     assert "cannot be imported: AttributeError" in missing.err

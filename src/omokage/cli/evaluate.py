@@ -8,14 +8,17 @@ from pathlib import Path
 
 import typer
 
+from ..base.registry import Registry
 from .console import names, out, shown
-from .options import example, one_of
+from .options import example, importing, one_of
 from .outputs import hold
 from .table import HEADER, HEADER_DEFAULT, NAMES
 
 MODELS = ("boosting", "logistic", "forest", "network")  # as omokage.evaluate.utility, which is slow to import; a test compares
 
 _MODEL = one_of(MODELS, "What learns to predict the target; several with commas")
+
+_OWN_ATTACK = importing(Registry("attack"))  # the registry itself is slow to import
 
 
 def register(app: typer.Typer) -> None:
@@ -35,7 +38,11 @@ def evaluate(
     model: list[str] = typer.Option(None, "--model", **_MODEL, show_default="boosting"),
     splits: int = typer.Option(3, "--splits", help="Repeated splits for the utility's interval."),
     attack: list[str] = typer.Option(
-        None, "--attack", metavar="MODULE:CLASS", help="Your own attack, package.module:Class, besides the built-in ones."
+        None,
+        "--attack",
+        metavar="MODULE:CLASS",
+        help="Your own attack, package.module:Class, besides the built-in ones.",
+        callback=_OWN_ATTACK,
     ),
     sample: int = typer.Option(None, "--sample", help="Attack only about so many rows."),
     max_seconds: float = typer.Option(

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..base.files import require_file, write_new
+from ..base.words import counted
 from ..faces.maps import FACE_MAPS
 from ..method.grouping import GROUPERS
 from ..networks.generators import generator_choices
@@ -170,7 +171,8 @@ def anonymize(
         note(each)
     if report:
         out.print(f"left out  {report} names the photos and the reasons; it is not part of the release")
-    out.print(f"released  {found.rows} faces, {found.groups} different pictures: {output / 'faces'}")
+    told = f"{counted(found.rows, 'face')}, {counted(found.groups, 'different picture')}"
+    out.print(f"released  {told}: {output / 'faces'}")
     out.print(f"found     k = {found.k} on the written bytes ({k} asked, in {certificate.counted})")
     out.print(f"look at   {output / 'CERTIFICATE.md'}" + (f"; the secret key: {key}" if key else ""))
 

@@ -53,7 +53,7 @@ def part_of(registry: Registry, help: str, more: str = "", can: str = "") -> dic
     choices = re.sub(r",(?! )", ", ", ", ".join(each.usage for each in offered))  # so that a narrow terminal can break the line
     return {
         "help": f"{help}: {choices}, {OWN}{more}.",
-        "callback": _importing(registry),
+        "callback": importing(registry),
         "metavar": "MAP" if "map" in registry.kind else "NAME",
     }
 
@@ -75,7 +75,7 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _importing(registry: Registry) -> Callable[[Any], Any]:
+def importing(registry: Registry) -> Callable[[Any], Any]:
     """Let modules of the current folder be imported, if a class of the user's own is asked for and only then.
 
     The folder comes last on Python's path, so that no file in it is taken for a module that is installed.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..base.words import counted
 from ..errors import InputError
 from ..method import UNIFIERS
 from ..method.grouping import GROUPERS
@@ -202,12 +203,13 @@ def summarize(certificate: Certificate, output: Path, key: Path | None, look_at:
     found = certificate.found
     for each in certificate.notes:
         note(each)
-    out.print(f"released  {found.rows} rows, {len(certificate.columns)} columns: {output / certificate.files[0].path}")
+    size = f"{counted(found.rows, 'row')}, {counted(len(certificate.columns), 'column')}"
+    out.print(f"released  {size}: {output / certificate.files[0].path}")
     if certificate.k is None:
         out.print(f"noise     {certificate.promised()}")
     else:
         out.print(
             f"found     k = {found.k} on the written bytes ({certificate.k} asked, in {certificate.counted}), "
-            f"{found.groups} classes",
+            f"{counted(found.groups, 'class')}",
         )
     out.print(f"look at   {look_at or output / 'CERTIFICATE.md'}" + (f"; the secret key: {key}" if key else ""))
