@@ -15,17 +15,17 @@ BARE = ("cv2", "PIL", "torch", "dlib", "onnxruntime", "platformdirs", "pandas", 
         "jinja2", "matplotlib")  # fmt: skip
 PICTURES_ONLY = tuple(name for name in BARE if name not in ("cv2", "PIL"))
 MISSING = [  # what is not installed, a statement, what it is needed for, the extra
-    (BARE, "from omokage.faces import image", "photos", "faces"),
+    (BARE, "from omokage.faces import image", "photo support", "faces"),
     (BARE, "from omokage import networks; networks.home()", "the model zoo", "faces"),
     (BARE, "from omokage.networks.fetch import ZOO, _converter; _converter(ZOO['inception'])", "the model inception", "faces"),
     (BARE, "from omokage.method.maps.autoencoder import _torch; _torch()", "the autoencoder", "neural"),
     (BARE, "from omokage.learn.accounting import dp_accounting as a; a('pld')", "privacy accounting (dp-accounting)", "dp"),
-    (BARE, "from omokage.learn.saving import safetensors; safetensors()", "saving and loading models (safetensors)", "dp"),
+    (BARE, "from omokage.learn.saving import safetensors; safetensors()", "support for model files (safetensors)", "dp"),
     (BARE, "from omokage.learn.noise import opendp; opendp()", "secure noise (OpenDP)", "dp"),
-    (BARE, "from omokage.report.page import _render; _render('x')", "a report", "report"),
-    (BARE, "from omokage.report.plots import _figure; _figure(1, 1)", "a report", "report"),
-    (BARE, "from omokage.tables.table import as_table; as_table(Frame())", "reading a pandas frame", "pandas"),
-    (PICTURES_ONLY, "from omokage.faces import find", "finding faces", "faces"),
+    (BARE, "from omokage.report.page import _render; _render('x')", "support for reports", "report"),
+    (BARE, "from omokage.report.plots import _figure; _figure(1, 1)", "support for reports", "report"),
+    (BARE, "from omokage.tables.table import as_table; as_table(Frame())", "support for pandas frames", "pandas"),
+    (PICTURES_ONLY, "from omokage.faces import find", "face detection", "faces"),
     (PICTURES_ONLY, "from omokage.faces import parse", "face parsing", "faces"),
     (PICTURES_ONLY, "from omokage.faces.maps import attribute", "the attribute map", "faces"),
 ]  # fmt: skip

@@ -58,4 +58,4 @@ class MissingExtra(OmokageError, ImportError):
     """An optional dependency is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional part: pip install 'omokage[{extra}]'")
+        super().__init__(f"{what} is not installed; run: pip install 'omokage[{extra}]'")

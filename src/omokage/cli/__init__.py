@@ -93,7 +93,7 @@ def main(arguments: list[str] | None = None) -> None:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
-        _say(str(MissingExtra("this command", extra)))
+        _say(str(MissingExtra("what this command needs", extra)))
         sys.exit(2)
     except MemoryError:
         _say("the memory is not enough for these data: take fewer rows, or a map with fewer components")

@@ -23,7 +23,7 @@ try:
     import dlib
     import onnxruntime
 except ImportError:
-    raise MissingExtra("finding faces", "faces") from None
+    raise MissingExtra("face detection", "faces") from None
 
 Trouble = Literal["too small", "turned away", "unsure"]
 

@@ -19,7 +19,7 @@ from ..errors import MissingExtra, PhotoError
 try:
     from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 except ImportError:
-    raise MissingExtra("photos", "faces") from None
+    raise MissingExtra("photo support", "faces") from None
 
 Picture = NDArray[np.uint8]
 

@@ -85,4 +85,4 @@ def safetensors() -> Any:
     try:
         return importlib.import_module("safetensors.numpy")
     except ImportError as error:
-        raise MissingExtra("saving and loading models (safetensors)", "dp") from error
+        raise MissingExtra("support for model files (safetensors)", "dp") from error

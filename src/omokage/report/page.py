@@ -93,7 +93,7 @@ def _render(template: str, **values: Any) -> str:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import Markup
     except ImportError:
-        raise MissingExtra("a report", "report") from None
+        raise MissingExtra("support for reports", "report") from None
     environment = Environment(
         loader=PackageLoader("omokage.report"),
         autoescape=True,

@@ -26,7 +26,7 @@ def _figure(width: float, height: float) -> Any:
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtra("a report", "report") from None
+        raise MissingExtra("support for reports", "report") from None
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasSVG(figure)
     return figure

@@ -18,7 +18,7 @@ EARLIER = ("omokage-evaluation/1",)  # replaced, but no longer written
 def require_report() -> None:
     """Refuse early where pages cannot be made, before the work that would go into one."""
     if not all(find_spec(name) for name in ("jinja2", "markupsafe", "matplotlib")):
-        raise MissingExtra("a report", "report")
+        raise MissingExtra("support for reports", "report")
 
 
 def require_report_places(html: Path | None, results: Path | None = None, release: Path | None = None) -> None:

@@ -130,7 +130,7 @@ def _from_pandas(frame: Any) -> pl.DataFrame:
     except ImportError:
         from ..errors import MissingExtra
 
-        raise MissingExtra("reading a pandas frame", "pandas") from None
+        raise MissingExtra("support for pandas frames", "pandas") from None
     except Exception as error:  # noqa: BLE001 - pyarrow raises many kinds for a column of mixed objects
         raise TableError(
             f"the pandas frame has a column that is neither numbers, dates nor text ({type(error).__name__})"
