@@ -10,9 +10,10 @@ import pytest
 from drawn import draw_photos
 
 from omokage import Anonymizer, Cells, verify
-from omokage.errors import InputError, MapError, NotEnoughPeople
+from omokage.errors import InputError, MapError, NotEnoughPeople, VerificationError
 from omokage.evaluate import ATTACKS, attack_all, link
 from omokage.faces import FaceFolder
+from omokage.faces.image import encode_picture
 from omokage.faces.maps.direct import Direct
 from omokage.faces.maps.morph import Morph
 from omokage.faces.maps.recognition import Recognition
@@ -158,3 +159,18 @@ def test_paths_are_taken_as_text_too(drawn_eyes, tmp_path):
     made = Anonymizer(3, group_map=Direct(32), synthesis_map=Morph(64)).release(FaceFolder(str(tmp_path / "photos"), workers=1))
     assert made.certificate.method.grouping.name == "cells"
     assert made.write(str(tmp_path / "out")) == Path(tmp_path / "out")
+
+
+def test_a_picture_that_tells_one_member_apart_is_not_published(drawn_eyes, tmp_path):
+    """What is certified was counted on the written bytes, not on what was meant to be written."""
+    draw_photos(tmp_path / "photos", 6)
+    release = Anonymizer(Cells(3), group_map=Recognition(), synthesis_map=Morph(64)).release(
+        FaceFolder(tmp_path / "photos", workers=1)
+    )
+    picture = release.data[0].copy()
+    picture[0, 0] ^= 1  # one pixel, by one step
+    (tmp_path / "alone.png").write_bytes(encode_picture(picture, ".png"))
+    release.data.files[0] = tmp_path / "alone.png"
+    with pytest.raises(VerificationError, match="k = 3 was promised, but a class of 1 was found: nothing was released"):
+        release.write(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
