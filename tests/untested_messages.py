@@ -16,6 +16,7 @@ UNTESTED: dict[str, set[str]] = {
         "… cannot …: choose …, and give … as the group map",
     },
     "faces/maps/attribute.py": {
+        "the weights cannot be kept: … holds numbers that are not finite in half precision",
         "there is no backbone …: they are …",
     },
     "faces/maps/inversion.py": {
@@ -24,6 +25,8 @@ UNTESTED: dict[str, set[str]] = {
     },
     "faces/maps/latent.py": {
         "LATENT cannot decode a vector of … numbers: it needs … × …",
+        "size=…: LATENT draws … pixels, so the size has to divide …",
+        "size=…: the generator draws … pixels: give a divisor of it",
         "the encoder was made for another generator: train one for this",
     },
     "faces/maps/morph.py": {
