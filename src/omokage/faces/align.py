@@ -9,9 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
+
+from ..errors import MissingExtra
+
+try:
+    import cv2
+except ImportError:
+    raise MissingExtra("photo support", "faces") from None
 
 from .image import Picture
 

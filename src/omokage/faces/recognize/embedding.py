@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import cv2
+import dlib
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import networks
-from ...errors import MissingExtra
 from ..align import Points
 from ..find import TEMPLATE, five_points, session, similarity
 from ..image import Picture
-
-try:
-    import cv2
-    import dlib
-except ImportError:
-    raise MissingExtra("face recognition", "faces") from None
 
 Embedding = NDArray[np.float32]
 
