@@ -1,4 +1,4 @@
-"""Every message that Omokage raises is asked for by some test, but for those listed here; the list may only become shorter."""
+"""Every message that Omokage raises is asked for by some test."""
 
 from __future__ import annotations
 
@@ -85,11 +85,10 @@ def test_every_message_is_asked_for():
     assert by_module() == {}, "write a test that asks for these"
 
 
-def test_most_messages_are_asked_for():
+def test_the_search_finds_the_messages():
     """So that nothing is wrong with the search itself."""
     total = sum(len(list(messages_of(path.read_text(encoding="utf-8")))) for path in SOURCE.rglob("*.py"))
     assert total > 400
-    assert sum(map(len, UNTESTED.values())) < 0.2 * total
 
 
 @pytest.mark.parametrize(

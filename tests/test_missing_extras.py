@@ -26,7 +26,7 @@ MISSING = [  # what is not installed, a statement, what it is needed for, the ex
     (BARE, "from omokage.report.plots import _figure; _figure(1, 1)", "support for reports", "report"),
     (BARE, "from omokage.tables.table import as_table; as_table(Frame())", "support for pandas frames", "pandas"),
     (BARE, "from omokage.faces import find", "photo support", "faces"),
-    (BARE, "from omokage.faces import recognize; recognize.ArcFace()", "photo support", "faces"),
+    (BARE, "from omokage.faces import recognize; recognize.ArcFace()", "face recognition", "faces"),
     (PICTURES_ONLY, "from omokage.faces import find", "face detection", "faces"),
     (PICTURES_ONLY, "from omokage.faces import parse", "face parsing", "faces"),
     (PICTURES_ONLY, "from omokage.faces.maps import attribute", "the attribute map", "faces"),

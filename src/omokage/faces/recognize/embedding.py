@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import cv2
-import dlib
 import numpy as np
 from numpy.typing import NDArray
+
+from ...errors import MissingExtra
+
+try:
+    import cv2
+    import dlib
+except ImportError:
+    raise MissingExtra("face recognition", "faces") from None
 
 from ... import networks
 from ..align import Points
