@@ -179,4 +179,4 @@ def test_otto_as_in_the_readme(run, data_folder, tmp_path):
     result = run("table", tmp_path / "otto.csv", "-o", tmp_path / "out", "--k", 10, "--map", "pca:50", *common)
     assert result.code == 0, result.err
     assert "k = 10 on the written bytes" in result.out
-    assert "released  61878 rows, 94 columns" in result.out
+    assert "released  61,878 rows, 94 columns" in result.out
