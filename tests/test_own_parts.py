@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from drawn import draw_photos
+from drawn import at, draw_photos, interrupt
 
 from omokage import Anonymizer, Cells, verify
 from omokage.errors import InputError, MapError, NotEnoughPeople, VerificationError
@@ -116,7 +116,7 @@ def test_what_faces_cannot_do_is_refused(drawn_eyes, tmp_path):
     folder = FaceFolder(tmp_path / "photos", workers=1)
     with pytest.raises(MapError, match="a group map and a synthesis map"):
         Anonymizer(Cells(3)).release(folder)
-    with pytest.raises(InputError, match="too large to hold: only their mean"):
+    with pytest.raises(InputError, match="can only be averaged, not unified by median: leave the unifier out"):
         Anonymizer(Cells(3), group_map=Direct(32), synthesis_map=Morph(64), unifier="median").release(folder)
     with pytest.raises(InputError, match="digits describe a frame or an array"):
         Anonymizer(Cells(3), group_map=Direct(32), synthesis_map=Morph(64)).release(folder, digits=3)
@@ -174,3 +174,28 @@ def test_a_picture_that_tells_one_member_apart_is_not_published(drawn_eyes, tmp_
     with pytest.raises(VerificationError, match="k = 3 was promised, but a class of 1 was found: nothing was released"):
         release.write(tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_survey_that_fails_leaves_no_faces_behind(drawn_eyes, tmp_path, monkeypatch):
+    """Nor does it while the error is still held."""
+    import tempfile
+
+    (tmp_path / "temp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temp"))
+    draw_photos(tmp_path / "photos", 6)
+    with pytest.raises(KeyboardInterrupt) as held:
+        Anonymizer(Cells(3), group_map=Recognition(), synthesis_map=Morph(64)).release(
+            FaceFolder(tmp_path / "photos", workers=1), progress=at("finding faces", 4, interrupt)
+        )
+    assert held.value is not None
+    assert [p for p in (tmp_path / "temp").rglob("*") if p.is_file()] == []
+
+
+def test_what_a_map_of_ones_own_holds_is_not_published():
+    class Secretive(Shifted):
+        def __init__(self, password="nothing"):
+            self.password = password
+
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    release = Anonymizer(Halves(5), synthesis_map=Secretive("open sesame")).release(x)
+    assert "sesame" not in release.certificate.to_json()

@@ -50,10 +50,8 @@ def part_of(thing: Any, known: Registry) -> Part:
     """One part: under its name in ``known`` if it is listed there, else under ``module:Class``."""
     kind, name = type(thing), known.name_of(thing)
     default = _defaults(kind)
-    chosen = (
-        thing.get_params(deep=False) if hasattr(thing, "get_params") else {name: getattr(thing, name, ...) for name in default}
-    )
-    options = {option: _scalar(value) for option, value in chosen.items() if option not in UNRECORDED and value is not ...}
+    chosen = thing.get_params(deep=False) if hasattr(thing, "get_params") else {}  # attributes may be anything, also secrets
+    options = {option: _scalar(value) for option, value in chosen.items() if option not in UNRECORDED}
     return Part(name, {option: value for option, value in options.items() if value != _scalar(default.get(option, ...))})
 
 
@@ -87,7 +85,7 @@ def _scalar(value: Any) -> Any:
     """A value that JSON can hold; several joined by commas, and of anything else only its type."""
     if value is ... or value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, Path):
+    if isinstance(value, Path) and value.is_file():
         return digest_of(value)
     if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         value = value.item()  # NumPy's own scalars

@@ -102,12 +102,12 @@ class FaceFolder:
         size = int(getattr(plan.synthesis_map, "size", 256))
         settings = SurveySettings(size, self.every_face, self.aligned, getattr(plan.group_map, "recognizer", None))
         require_networks(plan.group_map, plan.synthesis_map)
-        stack = ExitStack()
-        work = stack.enter_context(scratch()) if self.work is None else self.work
         workers = self.workers or all_cores()
-        found, left = survey(photos, work, settings, workers, plan.progress)
-        store = FaceStore(found, work, workers, plan.progress)
-        weakref.finalize(store, stack.close)  # a temporary folder lasts as long as its faces are in use
+        with ExitStack() as stack:  # a temporary folder is removed at once if anything fails
+            work = stack.enter_context(scratch()) if self.work is None else self.work
+            found, left = survey(photos, work, settings, workers, plan.progress)
+            store = FaceStore(found, work, workers, plan.progress)
+            weakref.finalize(store, stack.pop_all().close)  # and else lasts as long as its faces are in use
         people = _people(photos, found, int(plan.k or 0))
         return PreparedFaces(self, plan, photos, left, store, people, size)
 
@@ -129,6 +129,8 @@ class FaceFolder:
             raise InputError("l-diversity and t-closeness need a table with a sensitive column")
         if plan.synthesis_map is None or plan.group_map is None:
             raise MapError("faces need a group map and a synthesis map: for example Recognition() and Morph()")
+        if not hasattr(plan.unifier, "mean_of"):
+            raise InputError(f"faces can only be averaged, not unified by {plan.unifier_name}: leave the unifier out")
         size = getattr(plan.synthesis_map, "size", 256)
         if not 64 <= size <= 1024 or size % 32:
             raise InputError(f"the size must be a multiple of 32 from 64 to 1024, but it is {size}")

@@ -19,7 +19,6 @@ from ..base.matrix import Labels, members_of
 from ..base.parts import part_of
 from ..base.progress import Progress, silent
 from ..base.workers import in_parallel
-from ..errors import InputError
 from .image import encode_picture
 from .maps import FACE_MAPS, has_small_codes, is_listed
 from .survey import FaceRecord, Portraits
@@ -71,8 +70,6 @@ class FaceStore:
             drawn = [(mean, to) for mean, to in zip(means, made, strict=True) if not to.exists()]
             results = self._counted(_draw_one, drawn, (mapping, format), "making faces", len(made), self.workers)
         else:
-            if not hasattr(unifier, "mean_of"):
-                raise InputError(f"the codes of {_name_of(mapping)} are too large to hold: only their mean can be taken")
             groups = zip(members, made, strict=True)
             averaged = [([self.faces[i] for i in rows], weights[rows], to) for rows, to in groups if not to.exists()]
             results = self._counted(_unify_one, averaged, (mapping, unifier, format), "making faces", len(made), self.workers)
@@ -84,7 +81,7 @@ class FaceStore:
         """Where a group's picture is kept: its name changes with the members and with how they are unified."""
         part = asdict(part_of(mapping, FACE_MAPS)) if is_listed(mapping) else secrets.token_hex(16)
         inside = [[self.faces[i].name, float(weights[i])] for i in rows]
-        text = json.dumps([inside, part, type(unifier).__name__, format])
+        text = json.dumps([inside, part, repr(unifier), format])
         return inner(self.work, "pictures") / f"{hashlib.sha256(text.encode()).hexdigest()}.{format}"
 
     def _counted(

@@ -112,7 +112,7 @@ class Anonymizer:
         labels = None if grouper is None else self._labels(prepared, grouper, plan)
         recipe = Recipe(
             grouping=None if grouper is None else part_of(grouper, GROUPERS),
-            group_map=parts_of(self.group_map or self.synthesis_map, medium.maps),
+            group_map=parts_of(self.synthesis_map if self.group_map is None else self.group_map, medium.maps),
             synthesis_map=parts_of(self.synthesis_map, medium.maps),
             unifier=plan.unifier_name,
         )

@@ -1,7 +1,7 @@
 """The contract between the method and the media.
 
-The method knows no medium: it asks for vectors, makes groups, and says which record belongs to which. A medium knows no method:
-it says what its records are, gives their vectors under a map, and renders what the groups became.
+The method knows no medium: it asks for vectors, makes groups, and says which record belongs to which. A medium knows neither
+groupers nor the pipeline: it says what its records are, gives their vectors under a map, and renders what the groups became.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Mapped:
     @cached_property
     def _synthesis(self) -> tuple[Any, NDArray[Any]]:
         """The fitted synthesis map and what it makes of the data."""
-        synthesis = self.plan.synthesis_map or Identity()
+        synthesis = Identity() if self.plan.synthesis_map is None else self.plan.synthesis_map
         self.plan.progress("mapping")
         return synthesis, fitted_vectors(synthesis, self.x)
 
